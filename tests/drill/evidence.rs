@@ -376,7 +376,7 @@ impl ShootScenario<'_> {
             "I7: the ShootState holds nothing",
         )?;
         let facts = Box::pin(self.facts(self.drilled_seed(), Operation::Migrate)).await?;
-        Writers::check_gone(&facts).await?;
+        Writers::check_gone(&facts.residency).await?;
         require(
             self.is_in(self.drilled_seed()).await?,
             "the namespace went before the hand-over",
@@ -386,7 +386,7 @@ impl ShootScenario<'_> {
             etcds.get_opt("etcd-main").await?.is_some(),
             "etcd went before the hand-over",
         )?;
-        let extensions = facts.list_extension_resources(Kinds::All).await?;
+        let extensions = facts.residency.list_extension_resources(Kinds::All).await?;
         let held: Vec<_> = extensions
             .iter()
             .filter(|any| {
@@ -409,7 +409,11 @@ impl ShootScenario<'_> {
     async fn check_left(&self) -> Result<()> {
         let facts = Box::pin(self.facts(&self.world.seeds[0], Operation::Restore)).await?;
         require(
-            facts.list_extension_resources(Kinds::All).await?.is_empty(),
+            facts
+                .residency
+                .list_extension_resources(Kinds::All)
+                .await?
+                .is_empty(),
             "I6: extension objects are left",
         )?;
         self.check_no_front(&self.world.seeds[0]).await?;

@@ -285,10 +285,10 @@ async fn state_is_carried(world: &World, wanted: &Value) -> Result<()> {
     let left = |greeting: &str| json!({"left": {"greeting": greeting}});
     assert_eq!(states, [left("hello"), left("")]);
 
-    AllExtensions::destroy(&facts).await?;
-    AllExtensions::gone(&facts).await?;
-    Namespace::destroy(&facts).await?;
-    Namespace::gone(&facts).await?;
+    AllExtensions::destroy(&facts.residency).await?;
+    AllExtensions::gone(&facts.residency).await?;
+    Namespace::destroy(&facts.residency).await?;
+    Namespace::gone(&facts.residency).await?;
     let facts = Box::pin(begin(world, Operation::Restore, wanted)).await?;
     for phase in [BeforeKubeAPIServer, AfterKubeAPIServer] {
         FurtherExtensions::deploy_in(&facts, phase).await?;

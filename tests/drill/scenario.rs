@@ -295,7 +295,7 @@ impl<'w> ShootScenario<'w> {
             .map_err(|error| around("facts", error))?;
         let report = flow.run_with(|_| (), interceptor).await?;
         if operation.deletes() {
-            Cluster::destroy(&facts)
+            Cluster::destroy(&facts.residency)
                 .await
                 .map_err(|error| around("Deleting Cluster resource", error))?;
         }

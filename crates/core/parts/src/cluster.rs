@@ -38,10 +38,11 @@ pub struct Cluster;
 impl Cluster {
     /// "Syncing Cluster resource": writes the present state of the garden's objects.
     pub async fn sync(f: &Facts) -> Result<()> {
-        let may_be_asked =
-            !f.operation.deletes() || !f.seed_object.spec.checks_owners() || owner_record::exists(f).await?;
+        let may_be_asked = !f.operation.deletes()
+            || !f.seed_object.spec.checks_owners()
+            || owner_record::exists(&f.residency).await?;
         let cluster = extensions::Cluster::new(
-            &f.namespace,
+            &f.residency.namespace,
             ClusterSpec {
                 cloud_profile: raw(&f.cloud_profile)?,
                 seed: Some(raw(&seed_as_told(&f.seed_object, may_be_asked))?),
@@ -49,7 +50,7 @@ impl Cluster {
             },
         );
         FIELD_MANAGER
-            .apply(&f.seed.cluster_wide(), &cluster)
+            .apply(&f.residency.seed.cluster_wide(), &cluster)
             .await
             .map(|_| ())
     }
@@ -100,7 +101,7 @@ impl CloudProviderSecret {
             )]
             .into(),
         );
-        let api: Api<Secret> = f.seed.namespaced(&f.namespace);
+        let api: Api<Secret> = f.residency.seed.namespaced(&f.residency.namespace);
         FIELD_MANAGER.apply_secret(&api, &copy).await.map(|_| ())
     }
 }
@@ -114,7 +115,7 @@ impl Facts {
             ..Secret::default()
         };
         copy.metadata.name = Some(name.to_owned());
-        copy.metadata.namespace = Some(self.namespace.clone());
+        copy.metadata.namespace = Some(self.residency.namespace.clone());
         copy
     }
 
@@ -130,7 +131,7 @@ impl Facts {
                 "Secret {namespace}/{from} in the garden is empty: fill it"
             )));
         }
-        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        let api: Api<Secret> = self.residency.seed.namespaced(&self.residency.namespace);
         FIELD_MANAGER
             .apply_secret(&api, &self.copy_of(to, &source))
             .await

@@ -1,4 +1,5 @@
-//! Facts of a shoot for all parts: read and checked once, before a flow begins.
+//! Facts of a shoot for all parts: read and checked once, before a flow begins. No task of a flow changes the
+//! facts. The findings of the tasks are in [`crate::MoveFindings`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,13 +28,14 @@ use crate::{
     nodes::check_room,
     ownership::{owner_claim, owner_terms},
     residency::{Residency, Tenant},
-    shoot_state::LastOpened,
+    shoot_state::ShootStateCache,
 };
 
 /// Requeue interval while the version is open; an edit of the Shoot triggers earlier.
 const WAIT_FOR_VERSION: Duration = Duration::from_secs(60);
 
-/// The facts of a shoot on a seed. The facts stay constant while a flow runs.
+/// The facts of a shoot on a seed, with the seed's part in `residency`. The facts stay constant while a flow
+/// runs, except [`Facts::close_deadline`].
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The garden.
@@ -50,7 +52,8 @@ pub struct Facts {
     pub extensions: Extensions,
     /// Isolation of the shoot's zones.
     pub isolation: Isolation,
-    /// Latest time to close the network of the isolated zone.
+    /// Latest time to close the network of the isolated zone. Follows the Shoot while a flow runs; no task of
+    /// a flow sets the time.
     pub close_deadline: CloseDeadline,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
@@ -64,8 +67,8 @@ pub struct Facts {
     pub stage: Stage,
     /// Intervals and bounds of owner checks, and the length of the fence.
     pub owner_check: Terms,
-    /// The last verified ShootState: reading again is expensive for a large ShootState.
-    pub last_opened: LastOpened,
+    /// Cache of the verified ShootState: the verification of a large ShootState is expensive.
+    pub shoot_state_cache: ShootStateCache,
 }
 
 impl Facts {
@@ -109,7 +112,7 @@ impl Facts {
             stage,
             owner_check,
             close_deadline: CloseDeadline::recorded(&shoot),
-            last_opened: LastOpened::default(),
+            shoot_state_cache: ShootStateCache::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
             garden,
             residency,
@@ -218,15 +221,6 @@ impl Facts {
                     "there is no {kind} {namespace}/{name}, which the Shoot names: create it"
                 ))
             })
-    }
-}
-
-/// Facts that concern only this seed are in [`Residency`].
-impl std::ops::Deref for Facts {
-    type Target = Residency;
-
-    fn deref(&self) -> &Residency {
-        &self.residency
     }
 }
 

@@ -40,3 +40,33 @@ pub struct ClaimEvidence {
     /// Report of the copy of backups, if the flow copies backups.
     pub copy: CopyReport,
 }
+
+#[cfg(test)]
+mod tests {
+    use api::druid::CopiedChain;
+    use ownership::Terms;
+
+    use super::*;
+    use crate::Fences;
+
+    /// Otherwise each attempt would wait for the whole fence. The copy runs again, and reports again.
+    #[test]
+    fn a_repeated_flow_continues_the_fence_alone() {
+        let (fences, terms) = (Fences::default(), Terms::default());
+        let first = MoveFindings::with_fence(fences.get_clock("uid", 2));
+        assert!(first.claim.fence.left(&terms).is_err());
+        first.claim.fence.begin([]);
+        first.claim.copy.record(Some(CopiedChain {
+            final_snapshot: true,
+            last_revision: 1,
+            saved: None,
+            complete: true,
+            sealed_revision: None,
+            lost_revisions: None,
+            left_aside: Vec::new(),
+        }));
+        let repeated = MoveFindings::with_fence(fences.get_clock("uid", 2));
+        assert!(repeated.claim.fence.left(&terms).is_ok());
+        assert!(repeated.claim.copy.read().is_none());
+    }
+}

@@ -3,10 +3,11 @@
 //! A flow defines the order of the steps, this crate the work. A part has verbs ([`Deploy`], [`Destroy`],
 //! [`Migrate`]), each with the work and the wait, and the operations that only this part has. A part declares
 //! the external systems that each task may change ([`PartTask`]). A part stores no state: each verb receives
-//! its inputs, the [`Facts`] of the shoot or only the [`Residency`] in this seed. Every method may run again
-//! at any time (I5), ends within a bound and waits by watching. Outside the seed and the garden, a method
-//! changes objects only through extension resources (I9). Pure functions decide the content of each write;
-//! the tests cover these functions.
+//! its inputs, the [`Facts`] of the shoot or only the [`Residency`] in this seed. A task that records or
+//! reads a finding of a move receives the finding, too ([`MoveFindings`]). Every method may run again at any
+//! time (I5), ends within a bound and waits by watching. Outside the seed and the garden, a method changes
+//! objects only through extension resources (I9). Pure functions decide the content of each write; the tests
+//! cover these functions.
 
 mod api_server;
 mod cluster;

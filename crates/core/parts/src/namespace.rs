@@ -39,15 +39,15 @@ impl Namespace {
     /// "Deploying Shoot namespace in Seed". The namespace is created with the uid of the Shoot: of two Shoots
     /// with the same technical id, only the first can create the namespace.
     pub async fn deploy(f: &Facts) -> Result<()> {
-        let api = f.seed.cluster_wide::<v1::Namespace>();
+        let api = f.residency.seed.cluster_wide::<v1::Namespace>();
         let wanted = namespace(f)?;
-        match f.read_namespace().await? {
+        match f.residency.read_namespace().await? {
             Some(found) if found.metadata.deletion_timestamp.is_some() => Err(Error::transient(format!(
                 "namespace {} is still being deleted from an earlier residency of the shoot on this seed",
-                f.namespace
+                f.residency.namespace
             ))),
             Some(found) => {
-                unmark(f, &found).await?;
+                unmark(&f.residency, &found).await?;
                 FIELD_MANAGER.apply(&api, &wanted).await.map(|_| ())
             }
             None => {
@@ -133,17 +133,17 @@ impl Destroy for Namespace {
 
 /// Removes the mark of an earlier residency. A marked namespace without a Shoot in the garden would be
 /// cleaned up, with the control plane that runs in the namespace by now.
-async fn unmark(f: &Facts, found: &v1::Namespace) -> Result<()> {
+async fn unmark(residency: &Residency, found: &v1::Namespace) -> Result<()> {
     if !found.annotations().contains_key(constants::LEFT_IN_EPOCH) {
         return Ok(());
     }
     let body = json!({"metadata": {"annotations": {(constants::LEFT_IN_EPOCH): null}}});
-    let api = f.seed.cluster_wide::<v1::Namespace>();
+    let api = residency.seed.cluster_wide::<v1::Namespace>();
     match FIELD_MANAGER.try_merge_of(&api, found, &body).await? {
         Some(_) => Ok(()),
         None => Err(Error::transient(format!(
             "namespace {} was changed at the same moment",
-            f.namespace
+            residency.namespace
         ))),
     }
 }
@@ -166,7 +166,7 @@ fn namespace(f: &Facts) -> Result<v1::Namespace> {
     }
     from_json(json!({
         "metadata": {
-            "name": f.namespace,
+            "name": f.residency.namespace,
             "labels": labels,
             "annotations": {(constants::SHOOT_UID): names::uid(shoot)},
         },

@@ -141,9 +141,9 @@ impl ShootObjects {
         {
             return Ok(());
         }
-        let origins = ManagedResources::origins_in_shoot(f).await?;
-        let mut cleanup = Cleanup::new(f.shoot_client().await?, origins);
-        cleanup.run_within(f.settings.timeouts.cleanup).await
+        let origins = ManagedResources::origins_in_shoot(&f.residency).await?;
+        let mut cleanup = Cleanup::new(f.residency.shoot_client().await?, origins);
+        cleanup.run_within(f.residency.settings.timeouts.cleanup).await
     }
 }
 

@@ -1,9 +1,11 @@
 //! Operations of a flow on a part of the control plane: deploy, sleep, destroy, migrate.
 //!
 //! Each verb is a pair: the work, and the wait for the effect. A flow names the part and gets both tasks. The
-//! part declares for the verb the external systems of both tasks (`TOUCHES`, without a default). The
-//! parameter shows the inputs of a verb: all [`Facts`] of the shoot, or only the [`Residency`] in this seed.
-//! The [`Residency`] also exists without the Shoot.
+//! part declares for the verb the external systems of both tasks (`TOUCHES`, without a default). [`Migrate`]
+//! has none, because a migration changes no external system. The parameter shows the inputs of a verb: all
+//! [`Facts`] of the shoot, or only the [`Residency`] in this seed. The [`Residency`] also exists without the
+//! Shoot. No verb exchanges a finding with further tasks. A task with such an exchange is a constant of the
+//! part (`PartTask::exchanging`).
 //!
 //! Promises of every method: the method may run again at any time (I5), ends within a bound, and waits by
 //! watching.
@@ -88,8 +90,8 @@ pub trait Destroy: 'static {
     }
 }
 
-/// A part that a provider manages. The provider can release the part, so that a different seed takes over. The
-/// tasks change no external system.
+/// A part that a provider manages. The provider can release the part, so that a different seed takes over.
+/// The tasks change no external system.
 pub trait Migrate: 'static {
     /// See [`Tasks`].
     const TASKS: Tasks;

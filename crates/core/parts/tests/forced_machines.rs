@@ -52,13 +52,13 @@ async fn an_attempt_that_is_repeated_gives_the_machine_manager_no_further_time()
     shoots.patch_status("web", &params, &status).await?;
     let facts = world.facts(Operation::ForceDelete, Settings::default()).await?;
 
-    ForcedMachines::ask(&facts).await?;
+    ForcedMachines::ask(&facts.residency).await?;
     let recorded = async || {
         let namespace = namespaces.get(NAMESPACE).await?;
         anyhow::Ok(namespace.annotations().get(FORCED_DELETION_BEGAN).cloned())
     };
     let first = recorded().await?.context("the beginning is not recorded")?;
-    ForcedMachines::ask(&facts).await?;
+    ForcedMachines::ask(&facts.residency).await?;
     assert_eq!(recorded().await?, Some(first));
 
     let past = annotated(json!({FORCED_DELETION_BEGAN: "2026-01-01T00:00:00Z"}));

@@ -96,17 +96,17 @@ impl Subject {
             assert_eq!(self.state().await?, (3, 0, Some("5".to_owned())));
         }
         for _ in 0..2 {
-            let why = Backups::save_what_is_left(&facts, 5)
+            let why = Backups::save_what_is_left(&facts.residency, 5)
                 .await
                 .unwrap_err()
                 .to_string();
             assert!(why.contains("stopped for ownership epoch 5"), "{why}");
-            EndedEtcd::wake_to_save(&facts, 5, true).await?;
+            EndedEtcd::wake_to_save(&facts.residency, 5, true).await?;
             assert_eq!(self.state().await?, (3, 1, Some("5".to_owned())));
             self.scale_to_zero("kubectl").await?;
         }
         // The seed gets the shoot for the third time while the etcd runs to be saved.
-        EndedEtcd::wake_to_save(&facts, 5, true).await?;
+        EndedEtcd::wake_to_save(&facts.residency, 5, true).await?;
         let facts = self.takes_back(7, 3).await?;
         EndedEtcd::stop(&facts).await?;
         assert_eq!(self.state().await?, (3, 0, Some("7".to_owned())));
@@ -136,8 +136,8 @@ impl Subject {
 
     async fn saved(&self) -> Result<()> {
         let facts = self.takes_back(7, 3).await?;
-        EndedEtcd::wake_to_save(&facts, 7, true).await?;
-        let end = Backups::save_what_is_left(&facts, 7).await?.unwrap();
+        EndedEtcd::wake_to_save(&facts.residency, 7, true).await?;
+        let end = Backups::save_what_is_left(&facts.residency, 7).await?.unwrap();
         assert_eq!((end.epoch, end.revision), (3, LAST_REVISION));
         assert_eq!(self.state().await?, (3, 1, None));
         assert_eq!(self.namespace_annotation().await?, None);
@@ -163,9 +163,9 @@ impl Subject {
         let facts = self.takes_back(11, 9).await?;
         EndedEtcd::stop(&facts).await?;
         for residency_epoch in [9, 11] {
-            EndedEtcd::wake_to_save(&facts, residency_epoch, true).await?;
+            EndedEtcd::wake_to_save(&facts.residency, residency_epoch, true).await?;
             assert_eq!(self.state().await?, (9, 0, None));
-            let end = Backups::save_what_is_left(&facts, residency_epoch).await?;
+            let end = Backups::save_what_is_left(&facts.residency, residency_epoch).await?;
             assert_eq!(end, None);
         }
         Ok(())
@@ -179,9 +179,9 @@ impl Subject {
             let facts = self.takes_back(11, 9).await?;
             EndedEtcd::stop(&facts).await?;
             assert_eq!(self.state().await?, (9, 0, None), "{manager}");
-            EndedEtcd::wake_to_save(&facts, 11, true).await?;
+            EndedEtcd::wake_to_save(&facts.residency, 11, true).await?;
             assert_eq!(self.state().await?, (9, 0, None), "{manager}");
-            EndedEtcd::wake_to_save(&facts, 11, false).await?;
+            EndedEtcd::wake_to_save(&facts.residency, 11, false).await?;
             assert_eq!(self.state().await?, (9, 1, None), "{manager}");
         }
         Ok(())

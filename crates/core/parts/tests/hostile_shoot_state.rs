@@ -24,8 +24,8 @@ async fn a_hostile_source_makes_the_destination_apply_nothing() -> Result<()> {
     Namespace::deploy(&source).await?;
     Secrets::deploy(&source).await?;
     let honest = collected(&source).await?;
-    Namespace::destroy(&source).await?;
-    Namespace::gone(&source).await?;
+    Namespace::destroy(&source.residency).await?;
+    Namespace::gone(&source.residency).await?;
     let destination = world.facts(Operation::Restore, Settings::default()).await?;
     Namespace::deploy(&destination).await?;
     for (planted, reason) in plants() {
@@ -64,8 +64,8 @@ async fn reserved_secrets_hold_no_foreign_keys() -> Result<()> {
     let mut hostile = collected(&source).await?;
     hostile["gardener"][0]["data"]["data"]["foreign"] = json!("dg==");
     write(&world, &hostile).await?;
-    Namespace::destroy(&source).await?;
-    Namespace::gone(&source).await?;
+    Namespace::destroy(&source.residency).await?;
+    Namespace::gone(&source.residency).await?;
 
     let destination = world.facts(Operation::Restore, Settings::default()).await?;
     Namespace::deploy(&destination).await?;
@@ -77,7 +77,7 @@ async fn reserved_secrets_hold_no_foreign_keys() -> Result<()> {
     manifests
         .deploy(
             runtime::client::apply::FieldManager("gardenlet"),
-            &destination.seed,
+            &destination.residency.seed,
             NAMESPACE,
         )
         .await?;
@@ -170,7 +170,7 @@ fn plants() -> Vec<(Vec<(&'static str, Value)>, &'static str)> {
 }
 
 async fn collected(facts: &Facts) -> Result<Value> {
-    let carried = facts.carried_secrets().await?;
+    let carried = facts.residency.carried_secrets().await?;
     Ok(json!({"gardener": shoot_state::to_shoot_state(&carried)?, "extensions": [], "resources": []}))
 }
 

@@ -68,7 +68,7 @@ async fn what_is_left_of_removed_pools_goes() -> Result<()> {
         .await?;
 
     wants(&mut facts, &[]);
-    Workers::destroy(&facts).await?;
+    Workers::destroy(&facts.residency).await?;
     let going = workers.get("web").await?;
     assert!(going.metadata.deletion_timestamp.is_some());
     assert_eq!(
@@ -76,9 +76,9 @@ async fn what_is_left_of_removed_pools_goes() -> Result<()> {
         "true"
     );
     finalizer::remove_all(&workers, &going).await?;
-    Workers::gone(&facts).await?;
-    NodeExtensions::destroy(&facts).await?;
-    NodeExtensions::gone(&facts).await?;
+    Workers::gone(&facts.residency).await?;
+    NodeExtensions::destroy(&facts.residency).await?;
+    NodeExtensions::gone(&facts.residency).await?;
     KubeProxy::deploy(&facts).await?;
     let none: [&str; 0] = [];
     assert_eq!(names::<Network>(&world).await?, none);
@@ -86,8 +86,8 @@ async fn what_is_left_of_removed_pools_goes() -> Result<()> {
     assert_eq!(names::<ManagedResource>(&world).await?, none);
     assert!(!names::<Secret>(&world).await?.iter().any(|name| name == secret));
     // A second run, without leftovers.
-    Workers::destroy(&facts).await?;
-    Workers::gone(&facts).await?;
+    Workers::destroy(&facts.residency).await?;
+    Workers::gone(&facts.residency).await?;
     Ok(())
 }
 

@@ -51,7 +51,7 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
         json!({"metadata": {"name": "provider-ca", "labels": of_provider}, "type": "Opaque", "data": {"k": "dw=="}}),
     )
     .await?;
-    let before = source.carried_secrets().await?;
+    let before = source.residency.carried_secrets().await?;
     let first = world.secrets().await?;
     Secrets::deploy(&source).await?;
     assert_eq!(world.secrets().await?, first, "doing it twice changes nothing");
@@ -60,8 +60,8 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     migrate(&world, &source).await?;
     persist(&world, &before).await?;
     managed_resources_of_extensions_are_left_to_them(&world, &source).await?;
-    Namespace::destroy(&source).await?;
-    Namespace::gone(&source).await?;
+    Namespace::destroy(&source.residency).await?;
+    Namespace::gone(&source.residency).await?;
 
     let destination = world.facts(Operation::Restore, Settings::default()).await?;
     Namespace::deploy(&destination).await?;
@@ -72,7 +72,7 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
         "those of extensions wait for all owners of reserved names"
     );
     ExtensionSecrets::restore(&destination).await?;
-    let after = destination.carried_secrets().await?;
+    let after = destination.residency.carried_secrets().await?;
     assert_eq!(before.len(), 16, "fourteen of the gardenlet, two of extensions");
     assert_eq!(
         before.iter().map(essence).collect::<Vec<_>>(),
@@ -164,14 +164,14 @@ fn last(type_: &str, state: &str) -> Value {
 }
 
 async fn migrate(world: &World, facts: &Facts) -> Result<()> {
-    Infrastructure::migrate(facts).await?;
+    Infrastructure::migrate(&facts.residency).await?;
     let told: extensions::Infrastructure = world.read("web").await?;
     assert_eq!(told.annotations()["gardener.cloud/operation"], "migrate");
     answer(world, json!({"lastOperation": last("Migrate", "Succeeded")})).await?;
-    Infrastructure::migrated(facts).await?;
+    Infrastructure::migrated(&facts.residency).await?;
     // Over all kinds, too: all providers have released the objects.
-    AllExtensions::migrate(facts).await?;
-    AllExtensions::migrated(facts).await?;
+    AllExtensions::migrate(&facts.residency).await?;
+    AllExtensions::migrated(&facts.residency).await?;
     Ok(())
 }
 
@@ -200,37 +200,37 @@ async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: 
             )
             .await?;
     }
-    ManagedResources::keep_objects(facts).await?;
+    ManagedResources::keep_objects(&facts.residency).await?;
     let kept = |object: DynamicObject| object.data["spec"]["keepObjects"] == true;
     assert!(kept(api.get("shoot-core-coredns").await?));
     assert!(!kept(api.get("of-extension").await?));
-    ManagedResources::destroy(facts).await?;
-    ManagedResources::gone(facts).await?;
+    ManagedResources::destroy(&facts.residency).await?;
+    ManagedResources::gone(&facts.residency).await?;
     let left = api.list(&ListParams::default()).await?.items;
     let left: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
     assert_eq!(left, ["of-extension", "of-extension-in-seed"]);
 
-    let held = ManagedResources::check_no_other(facts)
+    let held = ManagedResources::check_no_other(&facts.residency)
         .await
         .unwrap_err()
         .to_string();
     assert!(held.contains("objects in the shoot: of-extension."), "{held}");
     the_departure_waits_for_undeleted_ones(world, facts).await?;
-    ForcedManagedResources::keep_objects(facts).await?;
+    ForcedManagedResources::keep_objects(&facts.residency).await?;
     assert!(kept(api.get("of-extension").await?));
-    ManagedResources::check_no_other(facts).await?;
+    ManagedResources::check_no_other(&facts.residency).await?;
     assert!(
         !kept(api.get("of-extension-in-seed").await?),
         "it would stay in the seed for good"
     );
-    ForcedManagedResources::destroy(facts).await?;
-    ForcedManagedResources::gone(facts).await?;
+    ForcedManagedResources::destroy(&facts.residency).await?;
+    ForcedManagedResources::gone(&facts.residency).await?;
     Ok(())
 }
 
 /// A shoot that returns to a seed before the end of the clean-up is not taken for a departed shoot.
 async fn a_mark_of_an_earlier_residency_ends_with_the_next(world: &World, facts: &Facts) -> Result<()> {
-    Namespace::mark_as_left(facts, 3).await?;
+    Namespace::mark_as_left(&facts.residency, 3).await?;
     let namespaces: Api<v1::Namespace> = Api::all(world.client());
     let marked = namespaces.get(NAMESPACE).await?;
     assert_eq!(left_in(&marked), Some(3));
@@ -254,7 +254,7 @@ async fn the_departure_waits_for_undeleted_ones(world: &World, facts: &Facts) ->
     world
         .apply(RESOURCES, "ManagedResource", Some(NAMESPACE), "late", late)
         .await?;
-    let held = ManagedResources::check_departed(facts)
+    let held = ManagedResources::check_departed(&facts.residency)
         .await
         .unwrap_err()
         .to_string();
@@ -262,12 +262,12 @@ async fn the_departure_waits_for_undeleted_ones(world: &World, facts: &Facts) ->
     let held_by = finalizers(json!([finalizer::RESOURCE_MANAGER]));
     api.patch("late", &params, &held_by).await?;
     api.delete("late", &DeleteParams::default()).await?;
-    let held = ManagedResources::check_departed(facts)
+    let held = ManagedResources::check_departed(&facts.residency)
         .await
         .unwrap_err()
         .to_string();
     assert!(held.contains("of extensions: of-extension."), "{held}");
-    let all = ManagedResources::check_no_other(facts)
+    let all = ManagedResources::check_no_other(&facts.residency)
         .await
         .unwrap_err()
         .to_string();

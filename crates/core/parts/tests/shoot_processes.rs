@@ -69,7 +69,7 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
         &[],
     )
     .await?;
-    let answered = ShootApi::ready(&facts).await;
+    let answered = ShootApi::ready(&facts.residency).await;
     api.check_alive()?;
     answered?;
     let mut kcm = start(
@@ -89,7 +89,7 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
     )
     .await?;
 
-    let shoot = facts.shoot_client().await?;
+    let shoot = facts.residency.shoot_client().await?;
     controllers_work(&shoot, &mut kcm).await?;
     for port in [api_port, kcm_port, scheduler_port] {
         answers_well(port, "/healthz").await?;
@@ -333,16 +333,16 @@ async fn deleting_kube_apiserver_leaves_no_pod_and_no_autoscaler() -> Result<()>
             scaler,
         )
         .await?;
-    Writers::destroy(&facts).await?;
-    Writers::gone(&facts).await?;
+    Writers::destroy(&facts.residency).await?;
+    Writers::gone(&facts.residency).await?;
     let pods: Api<Pod> = Api::namespaced(world.client(), NAMESPACE);
     assert_eq!(pods.list(&ListParams::default()).await?.items.len(), 0);
     let scalers = world.any("autoscaling/v2", "HorizontalPodAutoscaler", Some(NAMESPACE));
     assert_eq!(scalers.list(&ListParams::default()).await?.items.len(), 0);
-    assert!(!KubeApiserver::exists(&facts).await?);
+    assert!(!KubeApiserver::exists(&facts.residency).await?);
     // A second run, without any object.
-    Writers::destroy(&facts).await?;
-    Writers::gone(&facts).await.map_err(Into::into)
+    Writers::destroy(&facts.residency).await?;
+    Writers::gone(&facts.residency).await.map_err(Into::into)
 }
 
 /// No process is left, including terminating processes, and the objects are unchanged. A part that never
@@ -375,13 +375,13 @@ async fn they_sleep_and_wake(world: &World, facts: &Facts) -> Result<()> {
         .spec
         .map(|spec| spec.template);
     assert_eq!(before, after);
-    assert!(KubeApiserver::exists(facts).await? && KubeApiserver::sleeps(facts).await?);
+    assert!(KubeApiserver::exists(&facts.residency).await? && KubeApiserver::sleeps(&facts.residency).await?);
     KubeApiserver::deploy(facts).await?;
     KubeControllerManager::deploy(facts).await?;
     KubeScheduler::deploy(facts).await?;
     KubeApiserver::ready(facts).await?;
     KubeControllerManager::ready(facts).await?;
     KubeScheduler::ready(facts).await?;
-    assert!(!KubeApiserver::sleeps(facts).await?);
+    assert!(!KubeApiserver::sleeps(&facts.residency).await?);
     Ok(())
 }

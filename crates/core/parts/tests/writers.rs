@@ -50,15 +50,18 @@ async fn released_by_the_controller(world: &World, facts: &Facts) -> Result<()> 
     })
     .await?;
 
-    Writers::destroy(facts).await?;
-    Writers::gone(facts).await?;
+    Writers::destroy(&facts.residency).await?;
+    Writers::gone(&facts.residency).await?;
     let left = pods.list(&ListParams::default()).await?.items;
     let left: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
     assert_eq!(left, [name.as_str()], "the pod runs on");
-    let held = Writers::check_gone(facts).await.unwrap_err().to_string();
+    let held = Writers::check_gone(&facts.residency)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(held.contains(&format!("pod {name} in namespace")), "{held}");
     delete(&pods, &name).await?;
-    Writers::check_gone(facts).await.map_err(Into::into)
+    Writers::check_gone(&facts.residency).await.map_err(Into::into)
 }
 
 /// A pod without labels and owner, and of any name.
@@ -75,7 +78,7 @@ async fn with_the_data_of_etcd(world: &World, facts: &Facts) -> Result<()> {
     ] {
         pods.create(&PostParams::default(), &with_volume(name, volume)?)
             .await?;
-        let checked = Writers::check_gone(facts)
+        let checked = Writers::check_gone(&facts.residency)
             .await
             .map_err(|error| error.to_string());
         match held {

@@ -40,7 +40,7 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     // No user isolates a zone.
     SubnetIsolation::deploy(&facts).await?;
     SubnetIsolation::ready(&facts).await?;
-    assert!(!SubnetIsolation::is_there(&facts).await?);
+    assert!(!SubnetIsolation::is_there(&facts.residency).await?);
     Workers::deploy(&facts).await?;
     assert_eq!(left(&world).await?, None);
 
@@ -56,7 +56,7 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
         spec["infrastructureProviderStatus"],
         json!({"subnets": ["a", "b"]})
     );
-    assert!(SubnetIsolation::is_there(&facts).await? && !SubnetIsolation::is_stale(&facts).await?);
+    assert!(SubnetIsolation::is_there(&facts.residency).await? && !SubnetIsolation::is_stale(&facts).await?);
 
     Box::pin(has_a_deadline(&world, &mut facts)).await?;
 
@@ -73,9 +73,9 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     assert!(!SubnetIsolation::is_stale(&facts).await?);
 
     // The SubnetIsolation is deleted with the shoot, for every requested isolation.
-    SubnetIsolation::destroy(&facts).await?;
-    SubnetIsolation::gone(&facts).await?;
-    assert!(!SubnetIsolation::is_there(&facts).await?);
+    SubnetIsolation::destroy(&facts.residency).await?;
+    SubnetIsolation::gone(&facts.residency).await?;
+    assert!(!SubnetIsolation::is_there(&facts.residency).await?);
     Box::pin(restored(&world)).await
 }
 
@@ -135,7 +135,7 @@ async fn is_made_anew(world: &World, facts: &Facts) -> Result<()> {
     let former = api
         .patch("web", &params, &finalizers(&["example.test/opens"]))
         .await?;
-    SubnetIsolation::destroy(facts).await?;
+    SubnetIsolation::destroy(&facts.residency).await?;
     assert!(
         SubnetIsolation::is_stale(facts).await?,
         "the zone is being opened"
@@ -160,7 +160,7 @@ async fn restored(world: &World) -> Result<()> {
     // The zone's network was not closed yet on the source.
     SubnetIsolation::deploy(&facts).await?;
     SubnetIsolation::ready(&facts).await?;
-    assert!(!SubnetIsolation::is_there(&facts).await?);
+    assert!(!SubnetIsolation::is_there(&facts.residency).await?);
 
     let state = json!({"formerACL": "acl-1"});
     let carried = json!({"extensions": [{"kind": "SubnetIsolation", "name": "web", "state": state}]});

@@ -87,7 +87,7 @@ pub(crate) async fn close(f: &Facts, record: &Record<'_>, zone: &str) -> Result<
     SubnetIsolation::destroy_stale(f).await?;
     let gone = tokio::time::timeout(DELETION_PATIENCE, SubnetIsolation::stale_gone(f)).await;
     gone.map_err(|_| Error::transient("a former SubnetIsolation is still being deleted"))??;
-    if SubnetIsolation::is_there(f).await? || !is_asked_still(record, zone).await? {
+    if SubnetIsolation::is_there(&f.residency).await? || !is_asked_still(record, zone).await? {
         return Ok(());
     }
     SubnetIsolation::deploy(f).await?;

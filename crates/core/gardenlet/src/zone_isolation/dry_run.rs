@@ -123,14 +123,14 @@ async fn survey_zone(context: &Context, shoot: &Shoot, zone: &str) -> Result<Ans
             ),
         });
     };
-    let machines: Api<Machine> = facts.seed.namespaced(&facts.namespace);
+    let machines: Api<Machine> = facts.residency.seed.namespaced(&facts.residency.namespace);
     let machines = machines.list(&ListParams::default()).await;
     let machines = machines.context("could not list the shoot's machines")?.items;
     // A hibernated shoot has neither Nodes nor pods.
     let pods = if survey.nodes.is_none() {
         Vec::new()
     } else {
-        zone_isolation::survey::bound_pods(&facts, name).await?
+        zone_isolation::survey::bound_pods(&facts.residency, name).await?
     };
     Ok(plan(shoot, zone, name, &machines, &pods, &verdict.warnings))
 }

@@ -32,7 +32,7 @@ impl Zones {
         let opens = namespace_is_active
             && match operation {
                 Operation::Restore => false,
-                Operation::Delete => SubnetIsolation::is_there(f).await?,
+                Operation::Delete => SubnetIsolation::is_there(&f.residency).await?,
                 _ => SubnetIsolation::is_stale(f).await?,
             };
         Ok(Self {
@@ -55,7 +55,7 @@ pub(crate) fn open<'a>(
 
 /// Opens each zone of a shoot that is deleted.
 pub(crate) fn open_all<'a>(g: &mut ShootGraph<'a>, f: &'a Facts, zones: Zones, after: TaskId) -> TaskId {
-    when(g, zones.opens).destroy::<SubnetIsolation>(f, after)
+    when(g, zones.opens).destroy::<SubnetIsolation>(&f.residency, after)
 }
 
 /// Closes the zone that is cut off.

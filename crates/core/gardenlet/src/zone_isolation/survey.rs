@@ -57,12 +57,12 @@ async fn has_begun(f: &Facts, zone: &str) -> Result<bool> {
     if isolation::is_begun(&f.shoot, zone) {
         return Ok(true);
     }
-    let worker = Workers::object(f).get().await?;
+    let worker = Workers::object(&f.residency).get().await?;
     let is_left = |worker: &api::extensions::Worker| worker.spec.isolated_zone_id.as_deref() == Some(zone);
     if worker.as_ref().is_some_and(is_left) {
         return Ok(true);
     }
-    let closed = SubnetIsolation::object(f).get().await?;
+    let closed = SubnetIsolation::object(&f.residency).get().await?;
     Ok(closed.is_some_and(|closed| closed.spec.isolated_zone_id == zone))
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn collect_facts(f: &Facts, labels: &[String]) -> Result<ZoneFa
 /// The zones that the shoot's Infrastructure reports; empty before there is an Infrastructure.
 async fn reported_zones(f: &Facts) -> Result<Vec<ReportedZone>> {
     let name = f.shoot.name_any();
-    let api: Api<Infrastructure> = f.seed.namespaced(&f.namespace);
+    let api: Api<Infrastructure> = f.residency.seed.namespaced(&f.residency.namespace);
     let found = api.get_opt(&name).await;
     let found = found.context(format_args!("could not read Infrastructure {name}"))?;
     let status = found.and_then(|found| found.status);
@@ -120,7 +120,7 @@ async fn read_nodes(f: &Facts, labels: &[String]) -> Result<(Vec<ZoneNode>, Opti
 }
 
 async fn read_nodes_once(f: &Facts, labels: &[String]) -> Result<(Vec<ZoneNode>, Option<String>)> {
-    let shoot = f.shoot_client().await?;
+    let shoot = f.residency.shoot_client().await?;
     let mut seen = Vec::new();
     survey(&shoot.cluster_wide::<Node>(), |node| {
         seen.push(ZoneNode::from_node(&node, labels));
@@ -134,14 +134,17 @@ async fn read_nodes_once(f: &Facts, labels: &[String]) -> Result<(Vec<ZoneNode>,
 /// Pods of etcd and of the API server, each with the zone of its Node.
 async fn control_plane_pods(f: &Facts, labels: &[String]) -> Result<Vec<(String, Option<String>)>> {
     let mut serving = Vec::new();
-    survey(&f.seed.namespaced::<Pod>(&f.namespace), |pod: Pod| {
-        if serves_api(&pod) {
-            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-            serving.extend(node.map(|node| (pod.name_any(), node)));
-        }
-    })
+    survey(
+        &f.residency.seed.namespaced::<Pod>(&f.residency.namespace),
+        |pod: Pod| {
+            if serves_api(&pod) {
+                let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+                serving.extend(node.map(|node| (pod.name_any(), node)));
+            }
+        },
+    )
     .await?;
-    let nodes: Api<Node> = f.seed.cluster_wide();
+    let nodes: Api<Node> = f.residency.seed.cluster_wide();
     let mut found = Vec::new();
     for (pod, node) in serving {
         // The zone stays unknown if the Node is gone or cannot be read.

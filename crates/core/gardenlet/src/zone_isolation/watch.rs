@@ -99,7 +99,7 @@ fn is_changed(error: &Error) -> bool {
 /// Records the end of a flow that has succeeded.
 async fn record_end(f: &Facts, record: &Record<'_>) -> Result<()> {
     let worker = match f.isolation {
-        Isolation::CutOff(_) => Workers::object(f).get().await?,
+        Isolation::CutOff(_) => Workers::object(&f.residency).get().await?,
         _ => None,
     };
     if let Isolation::CutOff(zone) = &f.isolation
@@ -169,7 +169,10 @@ async fn overtaken(f: &Facts) -> Error {
 /// name.
 async fn report_progress(f: &Facts, record: &Record<'_>) -> Infallible {
     if let Isolation::CutOff(zone) = &f.isolation {
-        let (worker, isolation) = (Workers::object(f), SubnetIsolation::object(f));
+        let (worker, isolation) = (
+            Workers::object(&f.residency),
+            SubnetIsolation::object(&f.residency),
+        );
         let leaving = follow(f, worker.name(), |worker| async move {
             report_worker(f, record, zone, &worker).await
         });
@@ -189,7 +192,7 @@ where
     K: Watched + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     Reported: Future<Output = Result<()>>,
 {
-    let api: Api<K> = f.seed.namespaced(&f.namespace);
+    let api: Api<K> = f.residency.seed.namespaced(&f.residency.namespace);
     let mut last = None;
     loop {
         let look = |object: Option<&K>| match object.map(ResourceExt::resource_version) {
@@ -230,7 +233,7 @@ async fn record_zone_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str
         return Ok(());
     }
     // A failed read does not delay the failover.
-    match zone_isolation::survey::bound_pods(f, name).await {
+    match zone_isolation::survey::bound_pods(&f.residency, name).await {
         Ok(pods) if !pods.is_empty() => {
             let note = format!(
                 "{} pods have volumes of zone {name} and wait until it is back: {}.",

@@ -30,7 +30,11 @@ impl ClusterIdentity {
         {
             return Ok(());
         }
-        let identity = cluster_identity(&f.namespace, &names::uid(&f.shoot), &f.settings.garden_identity);
+        let identity = cluster_identity(
+            &f.residency.namespace,
+            &names::uid(&f.shoot),
+            &f.residency.settings.garden_identity,
+        );
         let api: Api<Shoot> = f.garden.namespaced(&f.shoot_namespace());
         FIELD_MANAGER
             .merge_status(&api, &f.shoot.name_any(), &json!({"clusterIdentity": identity}))

@@ -55,13 +55,16 @@ impl Exposure {
     /// "Exposing Kubernetes API server by its names": the SNI proxy finds the shoot by all present names, and
     /// by no former name.
     pub async fn deploy(f: &Facts) -> Result<()> {
-        let api: Api<Service> = f.seed.namespaced(&f.settings.exposure_namespace);
+        let api: Api<Service> = f
+            .residency
+            .seed
+            .namespaced(&f.residency.settings.exposure_namespace);
         let wanted = services(f)?;
         for service in &wanted {
             FIELD_MANAGER.apply(&api, service).await?;
         }
         let names: BTreeSet<_> = wanted.iter().map(ResourceExt::name_any).collect();
-        delete_except(f, &names).await
+        delete_except(&f.residency, &names).await
     }
 
     /// Address or name of the edge of a seed, from the status of the Service of the edge.
@@ -126,8 +129,14 @@ pub(crate) async fn front_address(residency: &Residency) -> Result<String> {
 }
 
 fn services(f: &Facts) -> Result<Vec<Service>> {
-    let entry =
-        |what, host, target| service((what, host), target, &f.namespace, &f.settings.exposure_namespace);
+    let entry = |what, host, target| {
+        service(
+            (what, host),
+            target,
+            &f.residency.namespace,
+            &f.residency.settings.exposure_namespace,
+        )
+    };
     let mut all = f
         .names
         .apis()

@@ -57,7 +57,10 @@ impl Kubeconfig {
             return Ok(());
         }
         let api: Api<Secret> = f.garden.namespaced(&f.shoot_namespace());
-        let (trusted, signer) = (f.secret_data(CA).await?, f.secret_data(CA_CLIENT).await?);
+        let (trusted, signer) = (
+            f.residency.secret_data(CA).await?,
+            f.residency.secret_data(CA_CLIENT).await?,
+        );
         let trusted = trusted.get("ca.crt").cloned().unwrap_or_default();
         let server = f.names.public_api().map(|host| format!("https://{host}")).ok_or_else(|| {
             configuration_problem("the shoot has no name: add spec.dns.internal to the Seed or spec.dns.domain to the Shoot")

@@ -35,7 +35,9 @@ impl Deploy for KubeControllerManager {
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        f.component_ready(NAME, f.settings.timeouts.controllers).await
+        f.residency
+            .component_ready(NAME, f.residency.settings.timeouts.controllers)
+            .await
     }
 }
 
@@ -47,11 +49,13 @@ impl Sleep for KubeControllerManager {
     const TOUCHES: ExternalSystems = NONE;
 
     async fn sleep(f: &Facts) -> Result<()> {
-        component::stop(f, &workload(f, f.stage.home())).await
+        component::stop(&f.residency, &workload(f, f.stage.home())).await
     }
 
     async fn asleep(f: &Facts) -> Result<()> {
-        f.component_stopped(NAME, f.settings.timeouts.controllers).await
+        f.residency
+            .component_stopped(NAME, f.residency.settings.timeouts.controllers)
+            .await
     }
 }
 
@@ -59,14 +63,14 @@ impl KubeControllerManager {
     /// Deploys the process with the node IPAM flags of this stage.
     pub(crate) async fn deploy_at(f: &Facts, stage: Stage) -> Result<()> {
         if stage.home() == Home::Shares {
-            deploy_migration_config(f).await?;
+            deploy_migration_config(&f.residency).await?;
         }
-        component::deploy(f, &workload(f, stage.home())).await
+        component::deploy(&f.residency, &workload(f, stage.home())).await
     }
 }
 
 fn workload(f: &Facts, home: Home) -> Workload {
-    let settings = &f.settings;
+    let settings = &f.residency.settings;
     let image = settings.image(&settings.kube_controller_manager_image, &f.kubernetes_version);
     let health = Health {
         scheme: "HTTPS",

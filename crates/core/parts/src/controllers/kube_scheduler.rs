@@ -25,11 +25,13 @@ impl Deploy for KubeScheduler {
     const TOUCHES: ExternalSystems = NONE;
 
     async fn deploy(f: &Facts) -> Result<()> {
-        component::deploy(f, &workload(f)).await
+        component::deploy(&f.residency, &workload(f)).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        f.component_ready(NAME, f.settings.timeouts.controllers).await
+        f.residency
+            .component_ready(NAME, f.residency.settings.timeouts.controllers)
+            .await
     }
 }
 
@@ -41,16 +43,18 @@ impl Sleep for KubeScheduler {
     const TOUCHES: ExternalSystems = NONE;
 
     async fn sleep(f: &Facts) -> Result<()> {
-        component::stop(f, &workload(f)).await
+        component::stop(&f.residency, &workload(f)).await
     }
 
     async fn asleep(f: &Facts) -> Result<()> {
-        f.component_stopped(NAME, f.settings.timeouts.controllers).await
+        f.residency
+            .component_stopped(NAME, f.residency.settings.timeouts.controllers)
+            .await
     }
 }
 
 fn workload(f: &Facts) -> Workload {
-    let settings = &f.settings;
+    let settings = &f.residency.settings;
     let image = settings.image(&settings.kube_scheduler_image, &f.kubernetes_version);
     let health = Health {
         scheme: "HTTPS",

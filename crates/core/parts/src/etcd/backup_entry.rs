@@ -118,7 +118,7 @@ impl SourceBackupEntry {
     /// removal, because a retention of the bucket may last for years. The finalizer of the entry continues
     /// the deletion until then.
     pub async fn gone(f: &Facts) -> Result<()> {
-        let timeout = f.settings.timeouts.backup_entry.timeout;
+        let timeout = f.residency.settings.timeouts.backup_entry.timeout;
         let look = |entry: Option<&gardencore::BackupEntry>| match entry {
             None => wait::WaitState::Done,
             Some(entry) if removal_refusal(entry).is_some() => wait::WaitState::Done,
@@ -209,7 +209,7 @@ impl Facts {
     /// Name of the shoot's BackupEntry, and of the folder in the bucket.
     #[must_use]
     pub fn backup_entry_name(&self) -> String {
-        names::backup_entry(&self.namespace, &names::uid(&self.shoot))
+        names::backup_entry(&self.residency.namespace, &names::uid(&self.shoot))
     }
 
     /// Whether this epoch of the shoot began without the final snapshot of the previous epoch (R17-45).
@@ -245,7 +245,7 @@ impl Facts {
         {
             return Ok(false);
         }
-        let etcds: Api<Etcd> = self.seed.namespaced(&self.namespace);
+        let etcds: Api<Etcd> = self.residency.seed.namespaced(&self.residency.namespace);
         let etcd = etcds
             .get_opt("etcd-main")
             .await
@@ -287,14 +287,14 @@ impl Facts {
                 None => wait::WaitState::Done,
             }
         };
-        let limit = self.settings.timeouts.backup_entry.severe;
+        let limit = self.residency.settings.timeouts.backup_entry.severe;
         wait::until(&self.entries(), &self.backup_entry_name(), limit, look)
             .await
             .map(|_| ())
     }
 
     async fn wait_for_end_of_deletion(&self, name: &str) -> Result<()> {
-        let limit = self.settings.timeouts.backup_entry.severe;
+        let limit = self.residency.settings.timeouts.backup_entry.severe;
         let own = self.seed_object.name_any();
         wait::until(&self.entries(), name, limit, |entry| {
             look_writable(name, &own, entry)
@@ -361,7 +361,7 @@ impl Facts {
         name: &str,
         look: impl Fn(Option<&gardencore::BackupEntry>) -> ObjectState + Send + Sync,
     ) -> Result<()> {
-        let limits = self.settings.timeouts.backup_entry;
+        let limits = self.residency.settings.timeouts.backup_entry;
         let mut awaited = Awaited::new(format!("BackupEntry {name}"));
         let first = wait::until(&self.entries(), name, limits.severe, |entry| {
             awaited.evaluate(look(entry))

@@ -69,15 +69,12 @@ impl Backups {
     /// continue.
     pub async fn check(f: &Facts) -> Result<()> {
         check_backup_entry(f).await?;
-        let client = client(f).await?;
-        let stored = ask_for_effect(f, &client, "/snapshot/delta").await?;
+        let client = client(&f.residency).await?;
+        let stored = ask_for_effect(&f.residency, &client, "/snapshot/delta").await?;
         // etcd had no changes, so no delta snapshot was stored and storage is not proved.
-        if stored
-            .read::<Option<ReportedSnapshot>>("take a snapshot")?
-            .is_none()
-        {
-            let full = ask_for_effect(f, &client, "/snapshot/full").await?;
-            full.check("take a snapshot")?;
+        if stored.read::<Option<ReportedSnapshot>>("a snapshot")?.is_none() {
+            let full = ask_for_effect(&f.residency, &client, "/snapshot/full").await?;
+            full.check("a snapshot")?;
         }
         Ok(())
     }
@@ -97,10 +94,10 @@ impl Backups {
     /// epoch (I2). `end` keeps this proof for the hand-over.
     pub async fn take_final_snapshot(f: &Facts, end: &ProvenEnd) -> Result<()> {
         check_backup_entry(f).await?;
-        f.mark_etcd(DRUID_MIGRATING, Some("true")).await?;
-        let found = f.etcds().get_opt(MAIN).await;
+        f.residency.mark_etcd(DRUID_MIGRATING, Some("true")).await?;
+        let found = f.residency.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
-        let client = client(f).await?;
+        let client = client(&f.residency).await?;
         match owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners()) {
             FinalSnapshot::OnRequest => end.record(request_final_snapshot(f, &client).await?),
             FinalSnapshot::OnSeal => {
@@ -115,7 +112,7 @@ impl Backups {
     /// The wait for the final snapshot repeats the report. This early report saves a check in between, so a
     /// failure is only logged.
     pub(crate) async fn announce_sealing(f: &Facts) {
-        let reported = async { report_sealing(&client(f).await?, f.epoch()).await };
+        let reported = async { report_sealing(&client(&f.residency).await?, f.epoch()).await };
         match tokio::time::timeout(ANNOUNCED_WITHIN, reported).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(
@@ -131,12 +128,12 @@ impl Backups {
     /// the first proof, and has ended since, may have written. etcd-backup-restore then takes a new final
     /// snapshot, and the hand-over records the end of the new snapshot. A sealed etcd takes no more writes.
     pub async fn confirm_final_snapshot(f: &Facts, end: &ProvenEnd) -> Result<()> {
-        Writers::check_gone(f).await?;
-        let found = f.etcds().get_opt(MAIN).await;
+        Writers::check_gone(&f.residency).await?;
+        let found = f.residency.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         let source = owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners());
         if owner::needs_second_proof(source)? {
-            end.record(request_final_snapshot(f, &client(f).await?).await?);
+            end.record(request_final_snapshot(f, &client(&f.residency).await?).await?);
         }
         Ok(())
     }

@@ -54,16 +54,17 @@ impl EtcdCopy {
         |input, evidence| Box::pin(Self::ready(input, evidence)),
     );
     /// [`Self::destroy`], as a task.
-    pub const DESTROY: PartTask<Facts> = PartTask::new("Destroying copy of etcd backups", NONE, |input| {
-        Box::pin(Self::destroy(input))
-    });
+    pub const DESTROY: PartTask<Residency> =
+        PartTask::new("Destroying copy of etcd backups", NONE, |input| {
+            Box::pin(Self::destroy(input))
+        });
 
-    /// "Copying etcd backups to new seed's backup bucket": writes the Etcd that copies. Keeps the timeout of
-    /// a copy of this epoch that already runs: a change would restart the copy, and the wait for a final
-    /// snapshot would begin again. A copy of an earlier epoch is deleted. The rest of the fence is the timeout
-    /// of a copy whose source may still act.
+    /// "Copying etcd backups to new seed's backup bucket": writes the Etcd that copies. The remaining time of
+    /// the fence is the timeout of a copy whose source may still act. Keeps the timeout of a copy of this
+    /// epoch that already runs: a change would restart the copy, and the wait for a final snapshot would
+    /// begin again. A copy of an earlier epoch is deleted.
     pub async fn deploy(f: &Facts, fence: &FenceClock) -> Result<()> {
-        let api = f.etcds();
+        let api = f.residency.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
         if found
             .as_ref()
@@ -74,7 +75,7 @@ impl EtcdCopy {
         }
         if found.as_ref().is_some_and(|found| !is_of_epoch(found, f.epoch())) {
             // An applied Etcd would keep the report, which belongs to the source of a different epoch.
-            Box::pin(Self::destroy(f)).await?;
+            Box::pin(Self::destroy(&f.residency)).await?;
         }
         let mut etcd = f.etcd(MAIN, Some(f.store(BACKUP_SECRET).await?));
         etcd.spec.backup.source_store = Some(f.store(SOURCE_SECRET).await?);
@@ -93,8 +94,13 @@ impl EtcdCopy {
     /// error of the copying process is the error of the step.
     pub async fn ready(f: &Facts, evidence: &ClaimEvidence) -> Result<()> {
         let ClaimEvidence { fence, copy: report } = evidence;
-        Box::pin(f.wait_until_etcd(MAIN, f.settings.timeouts.etcd_copy, look_copied)).await?;
+        Box::pin(
+            f.residency
+                .wait_until_etcd(MAIN, f.residency.settings.timeouts.etcd_copy, look_copied),
+        )
+        .await?;
         let found = f
+            .residency
             .etcds()
             .get_opt(MAIN)
             .await
@@ -111,7 +117,7 @@ impl EtcdCopy {
         }
         let Some(copied) = copy.status.and_then(|status| status.copied) else {
             // The pod is gone, and with the pod the report. No etcd opens without a report.
-            Box::pin(Self::destroy(f)).await?;
+            Box::pin(Self::destroy(&f.residency)).await?;
             Box::pin(Self::deploy(f, fence)).await?;
             return Err(Error::transient(
                 "the copy of etcd backups has ended without a report of what it has copied: it is run again",

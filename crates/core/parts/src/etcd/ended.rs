@@ -29,8 +29,8 @@ use crate::{
 pub struct EndedEtcd;
 
 impl EndedEtcd {
-    /// [`Self::stop`] and [`Self::stopped`], as tasks. No [`crate::Sleep`]: this stop makes no snapshot before,
-    /// and creates no Etcd.
+    /// [`Self::stop`] and [`Self::stopped`], as tasks. Not a [`crate::Sleep`], which creates a missing Etcd,
+    /// and also stops an etcd of the present epoch.
     pub const STOP: [PartTask<Facts>; 2] = [
         PartTask::new("Stopping etcd of the epoch that has ended", BUCKET, |input| {
             Box::pin(Self::stop(input))
@@ -56,18 +56,18 @@ impl EndedEtcd {
         let stop = json!({
             "metadata": {"annotations": {STOPPED_FOR_EPOCH: f.epoch().to_string()}}, "spec": {"replicas": 0},
         });
-        patch_where(f, runs, &stop).await
+        patch_where(&f.residency, runs, &stop).await
     }
 
     /// Waits until the pod of an etcd-main of an earlier epoch is gone.
     pub async fn stopped(f: &Facts) -> Result<()> {
-        let found = f.etcds().get_opt(MAIN).await;
+        let found = f.residency.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         if !found.is_some_and(|found| is_of_earlier_epoch(&found, f.epoch())) {
             return Ok(());
         }
-        let pods = f.seed.namespaced::<Pod>(&f.namespace);
-        wait::until_gone(&pods, &member(), f.settings.timeouts.etcd.timeout).await
+        let pods = f.residency.seed.namespaced::<Pod>(&f.residency.namespace);
+        wait::until_gone(&pods, &member(), f.residency.settings.timeouts.etcd.timeout).await
     }
 
     /// Starts the etcd again for its final snapshot. The seed has stopped this etcd for a later epoch, and
@@ -191,9 +191,9 @@ fn unsaved_error(etcd: &Etcd, noted: Option<&str>) -> Error {
 
 /// Whether no etcd from an earlier epoch of the shoot in this seed can run or start.
 pub(crate) async fn has_ended(f: &Facts) -> Result<bool> {
-    let etcd = f.etcds().get_opt(MAIN).await;
+    let etcd = f.residency.etcds().get_opt(MAIN).await;
     let etcd = etcd.context("could not read Etcd etcd-main")?;
-    let pods = f.seed.namespaced::<Pod>(&f.namespace);
+    let pods = f.residency.seed.namespaced::<Pod>(&f.residency.namespace);
     let pod = pods
         .get_opt(&member())
         .await

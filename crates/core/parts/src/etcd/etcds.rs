@@ -68,7 +68,7 @@ impl Deploy for Etcds {
 
     /// The error that etcd-druid reports is the error of the step.
     async fn ready(f: &Facts) -> Result<()> {
-        let limits = f.settings.timeouts.etcd;
+        let limits = f.residency.settings.timeouts.etcd;
         let moves = f.operation == Operation::Migrate;
         let look = if moves { look_migrating } else { look_ready };
         let mut awaited = vec![EVENTS];
@@ -77,10 +77,10 @@ impl Deploy for Etcds {
         }
         let waits = awaited
             .into_iter()
-            .map(|name| f.wait_until_etcd(name, limits, look));
+            .map(|name| f.residency.wait_until_etcd(name, limits, look));
         try_join_all(waits).await?;
         if f.operation == Operation::Restore {
-            let found = f.etcds().get_opt(MAIN).await;
+            let found = f.residency.etcds().get_opt(MAIN).await;
             let found = found.context("could not read Etcd etcd-main")?;
             Box::pin(epoch_start_report::record_loss(f, found.as_ref())).await?;
         }
@@ -91,10 +91,10 @@ impl Deploy for Etcds {
 /// Whether an earlier run of the move has deleted the owner record, so that etcd-main refuses clients now or
 /// soon (R17-53). A later step awaits the report of the final snapshot.
 async fn owner_record_was_deleted(f: &Facts) -> Result<bool> {
-    if !f.seed_object.spec.checks_owners() || owner_record::exists(f).await? {
+    if !f.seed_object.spec.checks_owners() || owner_record::exists(&f.residency).await? {
         return Ok(false);
     }
-    let found = f.etcds().get_opt(MAIN).await;
+    let found = f.residency.etcds().get_opt(MAIN).await;
     let found = found.context("could not read Etcd etcd-main")?;
     Ok(found.is_some_and(|found| found.spec.backup.owner_check.is_some()))
 }
@@ -122,7 +122,7 @@ async fn write(f: &Facts, replicas: i32) -> Result<()> {
     } else {
         None
     };
-    let api = f.etcds();
+    let api = f.residency.etcds();
     let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
     if found
         .as_ref()
@@ -155,7 +155,7 @@ async fn write(f: &Facts, replicas: i32) -> Result<()> {
     // the annotation. The removal comes after the apply, which has written the present epoch: a gardenlet
     // that ends in between leaves an annotation without effect.
     if found.is_some_and(|found| found.annotations().contains_key(STOPPED_FOR_EPOCH)) {
-        f.mark_etcd(STOPPED_FOR_EPOCH, None).await?;
+        f.residency.mark_etcd(STOPPED_FOR_EPOCH, None).await?;
     }
     Ok(())
 }
@@ -205,10 +205,9 @@ impl Etcds {
 
     /// "Deploying events etcd while backups are copied": etcd-events needs no data from the former seed.
     pub async fn deploy_events(f: &Facts) -> Result<()> {
-        FIELD_MANAGER
-            .apply(&f.etcds(), &f.etcd(EVENTS, None))
-            .await
-            .map(|_| ())
+        let api = f.residency.etcds();
+        FIELD_MANAGER.apply(&api, &f.etcd(EVENTS, None)).await?;
+        Ok(())
     }
 
     /// Whether etcd-main has replicas, and is not a copy of backups.
@@ -234,7 +233,7 @@ impl Facts {
 
     /// A store in a bucket, from the Secret that a BackupEntry put into the shoot's namespace.
     pub(crate) async fn store(&self, secret_name: &str) -> Result<StoreSpec> {
-        let api: Api<Secret> = self.seed.namespaced(&self.namespace);
+        let api: Api<Secret> = self.residency.seed.namespaced(&self.residency.namespace);
         let secret = api
             .get_opt(secret_name)
             .await
@@ -248,14 +247,14 @@ impl Facts {
         let bucket = bucket.and_then(|bytes| String::from_utf8(bytes.0.clone()).ok()).ok_or_else(|| {
             configuration_problem(format!(
                 "Secret {secret_name} in namespace {} names no bucket (bucketName): reconcile the shoot's BackupEntry",
-                self.namespace
+                self.residency.namespace
             ))
         })?;
         Ok(StoreSpec {
             container: Some(bucket),
             prefix: format!("{}/{MAIN}", self.backup_entry_name()),
             provider: Some("S3".into()),
-            secret_ref: Some(SecretReference::new(&self.namespace, secret_name)),
+            secret_ref: Some(SecretReference::new(&self.residency.namespace, secret_name)),
             ..StoreSpec::default()
         })
     }
@@ -281,14 +280,15 @@ impl Facts {
                 etcd: EtcdConfig {
                     client_port: Some(2379),
                     server_port: Some(2380),
-                    client_url_tls: Some(self.etcd_tls()),
+                    client_url_tls: Some(self.residency.etcd_tls()),
                     ..EtcdConfig::default()
                 },
                 backup: BackupSpec {
                     port: Some(8080),
-                    tls: Some(self.etcd_tls()),
+                    tls: Some(self.residency.etcd_tls()),
                     store,
-                    full_snapshot_schedule: backed_up.then(|| full_snapshot_schedule(&self.namespace)),
+                    full_snapshot_schedule: backed_up
+                        .then(|| full_snapshot_schedule(&self.residency.namespace)),
                     delta_snapshot_period: backed_up.then(|| DELTA_SNAPSHOT_PERIOD.into()),
                     garbage_collection_period: backed_up.then(|| GARBAGE_COLLECTION_PERIOD.into()),
                     garbage_collection_policy: backed_up.then_some(GarbageCollectionPolicy::Exponential),
@@ -298,15 +298,17 @@ impl Facts {
                     }),
                     ..BackupSpec::default()
                 },
-                storage_capacity: Some(Quantity(self.settings.etcd_storage.clone())),
+                storage_capacity: Some(Quantity(self.residency.settings.etcd_storage.clone())),
                 ..EtcdSpec::default()
             },
         );
-        etcd.metadata.namespace = Some(self.namespace.clone());
+        etcd.metadata.namespace = Some(self.residency.namespace.clone());
         etcd.metadata.annotations = epoch_annotation(self.epoch());
         etcd
     }
+}
 
+impl Residency {
     fn etcd_tls(&self) -> TLSConfig {
         let secret = |name: &str| SecretReference::new(&self.namespace, name);
         TLSConfig {
@@ -319,9 +321,7 @@ impl Facts {
             client_tls_secret_ref: Some(secret(ETCD_CLIENT)),
         }
     }
-}
 
-impl Residency {
     /// Sets an annotation of etcd-main, if etcd-main exists.
     pub(crate) async fn mark_etcd(&self, key: &str, value: Option<&str>) -> Result<()> {
         let api = self.etcds();

@@ -28,7 +28,7 @@ impl Deploy for ControlPlane {
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        Self::object(f).wait_until_ready().await
+        Self::object(&f.residency).wait_until_ready().await
     }
 }
 
@@ -44,12 +44,18 @@ impl Sleep for ControlPlane {
     async fn sleep(f: &Facts) -> Result<()> {
         // Not the stage from the start of the flow: node IPAM may have moved since.
         let wanted = Stage::wanted(&f.shoot.spec.kubernetes.controller_leaders);
-        let stage = current_stage(&f.seed, &f.namespace, &f.shoot.name_any(), wanted).await?;
+        let stage = current_stage(
+            &f.residency.seed,
+            &f.residency.namespace,
+            &f.shoot.name_any(),
+            wanted,
+        )
+        .await?;
         Self::deploy_at(f, stage).await
     }
 
     async fn asleep(f: &Facts) -> Result<()> {
-        Self::object(f).wait_until_ready().await
+        Self::object(&f.residency).wait_until_ready().await
     }
 }
 
@@ -97,7 +103,7 @@ impl ControlPlane {
 
     /// Deploys the ControlPlane with the cloud-controller-manager configuration of this stage.
     pub(crate) async fn deploy_at(f: &Facts, stage: Stage) -> Result<()> {
-        let infrastructure = Infrastructure::object(f).get().await?;
+        let infrastructure = Infrastructure::object(&f.residency).get().await?;
         let spec = &f.shoot.spec;
         let object = extensions::ControlPlane::new(
             &f.shoot.name_any(),
@@ -110,6 +116,6 @@ impl ControlPlane {
                 cloud_controller_manager: configure_guest(stage, &f.names),
             },
         );
-        Self::object(f).deploy(f, object).await
+        Self::object(&f.residency).deploy(f, object).await
     }
 }

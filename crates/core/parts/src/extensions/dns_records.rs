@@ -15,7 +15,7 @@ use runtime::Result;
 use tracing::warn;
 
 use crate::{
-    ExtensionResource, Facts,
+    ExtensionResource, Facts, Residency,
     api_server::exposure::front_address,
     configuration_problem,
     extensions::kinds::{Kinds, OfKinds, is_owner_record},
@@ -157,7 +157,11 @@ fn name(f: &Facts, which: Which) -> String {
 }
 
 fn object(f: &Facts, which: Which) -> ExtensionResource<'_, DNSRecord> {
-    ExtensionResource::new(f, name(f, which), f.settings.timeouts.dns_record)
+    ExtensionResource::new(
+        &f.residency,
+        name(f, which),
+        f.residency.settings.timeouts.dns_record,
+    )
 }
 
 async fn deploy(f: &Facts, which: Which) -> Result<()> {
@@ -170,16 +174,17 @@ async fn deploy(f: &Facts, which: Which) -> Result<()> {
     };
     let secret = format!("dnsrecord-{}", name(f, which));
     copy_credentials(f, &provider, &secret).await?;
-    let address = front_address(f).await?;
+    let address = front_address(&f.residency).await?;
     let value = (record_type(&address), address);
     object(f, which)
-        .deploy(f, record(f, &domain, provider, &secret, value))
+        .deploy(f, record(&f.residency, &domain, provider, &secret, value))
         .await
 }
 
 /// Only for an existing record.
 async fn refresh_copy(f: &Facts, record: &str, provider: &Provider) -> Result<()> {
-    let object = ExtensionResource::<DNSRecord>::new(f, record, f.settings.timeouts.dns_record);
+    let object =
+        ExtensionResource::<DNSRecord>::new(&f.residency, record, f.residency.settings.timeouts.dns_record);
     if object.get().await?.is_none() {
         return Ok(());
     }
@@ -194,7 +199,7 @@ pub(crate) async fn copy_credentials(f: &Facts, provider: &Provider, to: &str) -
 
 /// A record with a single value; the caller sets the object name later.
 pub(crate) fn record(
-    f: &Facts,
+    residency: &Residency,
     domain: &str,
     provider: Provider,
     secret: &str,
@@ -207,13 +212,13 @@ pub(crate) fn record(
                 type_: provider.type_,
                 ..DefaultSpec::default()
             },
-            secret_ref: SecretReference::new(&f.namespace, secret),
+            secret_ref: SecretReference::new(&residency.namespace, secret),
             region: None,
             zone: provider.zone,
             name: domain.to_owned(),
             record_type,
             values: vec![value],
-            ttl: Some(f.settings.dns_ttl),
+            ttl: Some(residency.settings.dns_ttl),
         },
     )
 }

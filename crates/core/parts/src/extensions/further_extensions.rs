@@ -152,7 +152,9 @@ impl FurtherExtensions {
     /// Writes the Extensions of a phase.
     pub async fn deploy_in(f: &Facts, phase: Phase) -> Result<()> {
         for wanted in f.extensions.reconciled(phase) {
-            object_of(f, &wanted.type_).deploy(f, extension(wanted)).await?;
+            object_of(&f.residency, &wanted.type_)
+                .deploy(f, extension(wanted))
+                .await?;
         }
         Ok(())
     }
@@ -160,9 +162,9 @@ impl FurtherExtensions {
     /// Waits until the providers have completed the requested operation.
     pub async fn ready_in(f: &Facts, phase: Phase) -> Result<()> {
         let all = f.extensions.reconciled(phase).map(|wanted| async move {
-            let patience = patience(wanted, f.settings.timeouts.extension)?;
+            let patience = patience(wanted, f.residency.settings.timeouts.extension)?;
             let object: ExtensionResource<'_, extensions::Extension> =
-                ExtensionResource::new(f, &wanted.type_, patience);
+                ExtensionResource::new(&f.residency, &wanted.type_, patience);
             object.wait_until_ready().await
         });
         try_join_all(all).await.map(drop)
@@ -171,7 +173,7 @@ impl FurtherExtensions {
     /// Requests that the providers of a phase release the Extensions without any change outside the seed
     /// (I9).
     pub async fn migrate_in(f: &Facts, phase: Phase) -> Result<()> {
-        for object in meant(f, |type_| lets_go(f, type_, phase)).await? {
+        for object in meant(&f.residency, |type_| lets_go(f, type_, phase)).await? {
             object.migrate().await?;
         }
         Ok(())
@@ -179,7 +181,7 @@ impl FurtherExtensions {
 
     /// Waits until the providers have released the Extensions.
     pub async fn migrated_in(f: &Facts, phase: Phase) -> Result<()> {
-        let all = meant(f, |type_| lets_go(f, type_, phase)).await?;
+        let all = meant(&f.residency, |type_| lets_go(f, type_, phase)).await?;
         try_join_all(all.iter().map(ExtensionResource::wait_until_migrated))
             .await
             .map(drop)
@@ -187,23 +189,30 @@ impl FurtherExtensions {
 
     /// Requests the deletion of the Extensions of a phase, together with the shoot, wanted or stale.
     pub async fn destroy_in(f: &Facts, phase: Phase) -> Result<()> {
-        ExtensionResource::delete_all(&meant(f, |type_| f.extensions.deleted(type_) == phase).await?).await
+        ExtensionResource::delete_all(
+            &meant(&f.residency, |type_| f.extensions.deleted(type_) == phase).await?,
+        )
+        .await
     }
 
     /// Waits until the Extensions are gone.
     pub async fn gone_in(f: &Facts, phase: Phase) -> Result<()> {
-        ExtensionResource::all_deleted(&meant(f, |type_| f.extensions.deleted(type_) == phase).await?).await
+        ExtensionResource::all_deleted(
+            &meant(&f.residency, |type_| f.extensions.deleted(type_) == phase).await?,
+        )
+        .await
     }
 
     /// "Deleting stale extensions": the Shoot no longer names the extension, and no registration enables the
     /// extension.
     pub async fn delete_stale(f: &Facts) -> Result<()> {
-        ExtensionResource::delete_all(&meant(f, |type_| f.extensions.is_stale(type_)).await?).await
+        ExtensionResource::delete_all(&meant(&f.residency, |type_| f.extensions.is_stale(type_)).await?).await
     }
 
     /// Waits until the stale Extensions are gone.
     pub async fn stale_gone(f: &Facts) -> Result<()> {
-        ExtensionResource::all_deleted(&meant(f, |type_| f.extensions.is_stale(type_)).await?).await
+        ExtensionResource::all_deleted(&meant(&f.residency, |type_| f.extensions.is_stale(type_)).await?)
+            .await
     }
 }
 

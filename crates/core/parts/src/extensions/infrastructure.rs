@@ -30,12 +30,12 @@ impl Deploy for Infrastructure {
     const TOUCHES: ExternalSystems = CLOUD;
 
     async fn deploy(f: &Facts) -> Result<()> {
-        let object = infrastructure(f, &f.secret_data(SSH_KEY_PAIR).await?);
-        Self::object(f).deploy(f, object).await
+        let object = infrastructure(f, &f.residency.secret_data(SSH_KEY_PAIR).await?);
+        Self::object(&f.residency).deploy(f, object).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        Self::object(f).wait_until_ready().await
+        Self::object(&f.residency).wait_until_ready().await
     }
 }
 
@@ -94,7 +94,7 @@ impl Facts {
 
     /// Reference to the provider's credentials in the shoot's namespace.
     pub(crate) fn cloud_provider_ref(&self) -> SecretReference {
-        SecretReference::new(&self.namespace, CLOUD_PROVIDER_SECRET)
+        SecretReference::new(&self.residency.namespace, CLOUD_PROVIDER_SECRET)
     }
 }
 

@@ -34,7 +34,7 @@ impl Deploy for SubnetIsolation {
             return Ok(());
         };
         // An apply on an object that is being deleted would be lost with the object.
-        if Self::object(f)
+        if Self::object(&f.residency)
             .get()
             .await?
             .is_some_and(|object| is_deleted(&object))
@@ -43,18 +43,18 @@ impl Deploy for SubnetIsolation {
                 DELETION_POLL_INTERVAL,
                 format!(
                     "SubnetIsolation {} is being deleted, and is made anew when gone",
-                    f.tenant.name
+                    f.residency.tenant.name
                 ),
             ));
         }
         let mut object = subnet_isolation(f, zone).await?;
         f.close_deadline.annotate(&mut object);
-        Self::object(f).deploy(f, object).await
+        Self::object(&f.residency).deploy(f, object).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
         match zone_to_close(f).await? {
-            Some(_) => Self::object(f).wait_until_ready().await,
+            Some(_) => Self::object(&f.residency).wait_until_ready().await,
             None => Ok(()),
         }
     }
@@ -135,7 +135,8 @@ async fn zone_to_close(f: &Facts) -> Result<Option<String>> {
     match &f.isolation {
         Isolation::CutOff(zone) => Ok(Some(zone.clone())),
         Isolation::Carried { zone, .. } => {
-            let is_closed = is_carried(f).await? || SubnetIsolation::object(f).get().await?.is_some();
+            let is_closed =
+                is_carried(f).await? || SubnetIsolation::object(&f.residency).get().await?.is_some();
             Ok(is_closed.then(|| zone.clone()))
         }
         Isolation::Nothing | Isolation::Refused(_) => Ok(None),
@@ -146,12 +147,14 @@ async fn is_carried(f: &Facts) -> Result<bool> {
     let Some(state) = f.shoot_state().await? else {
         return Ok(false);
     };
-    let found = state.extension(isolation::KIND, &f.tenant.name, None).await?;
+    let found = state
+        .extension(isolation::KIND, &f.residency.tenant.name, None)
+        .await?;
     Ok(found.is_some())
 }
 
 async fn stale(f: &Facts) -> Result<Vec<ExtensionResource<'_, extensions::SubnetIsolation>>> {
-    those(f, |object| is_stale(object, &f.isolation)).await
+    those(&f.residency, |object| is_stale(object, &f.isolation)).await
 }
 
 /// Whether the object is of a zone that is not to be closed, or is being deleted: a deletion that has begun
@@ -186,7 +189,7 @@ async fn those(
 }
 
 async fn subnet_isolation(f: &Facts, zone: String) -> Result<extensions::SubnetIsolation> {
-    let infrastructure = Infrastructure::object(f).get().await?;
+    let infrastructure = Infrastructure::object(&f.residency).get().await?;
     Ok(extensions::SubnetIsolation::new(
         &f.shoot.name_any(),
         SubnetIsolationSpec {

@@ -31,7 +31,7 @@ const DEPLOYED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Whether kubelets of new machines start with [`EXTERNAL`]. `before`: the configuration that exists, if any.
 pub(super) async fn describes_nodes(f: &Facts, before: Option<&OperatingSystemConfig>) -> Result<bool> {
-    let deployments: Api<Deployment> = f.seed.namespaced(&f.namespace);
+    let deployments: Api<Deployment> = f.residency.seed.namespaced(&f.residency.namespace);
     let is_deployed = async || {
         let found = deployments.get_opt(CLOUD_CONTROLLER_MANAGER).await;
         found.map(|found| found.is_some()).context(format_args!(
@@ -42,7 +42,7 @@ pub(super) async fn describes_nodes(f: &Facts, before: Option<&OperatingSystemCo
         return Ok(true);
     }
     let known = before.map(is_external);
-    let control_plane = ControlPlane::object(f);
+    let control_plane = ControlPlane::object(&f.residency);
     if f.is_to_sleep() || control_plane.get().await?.is_none() {
         // No machine starts until the shoot wakes up, and then the flow writes the configuration again.
         return Ok(known.unwrap_or_default());

@@ -36,7 +36,7 @@ impl Deploy for ContainerRuntimes {
 
     async fn deploy(f: &Facts) -> Result<()> {
         for (name, object) in wanted(&f.shoot.spec.provider.workers)? {
-            object_of(f, &name).deploy(f, object).await?;
+            object_of(&f.residency, &name).deploy(f, object).await?;
         }
         Ok(())
     }
@@ -45,7 +45,7 @@ impl Deploy for ContainerRuntimes {
         let all = wanted(&f.shoot.spec.provider.workers)?;
         let waits = all
             .keys()
-            .map(|name| async move { object_of(f, name).wait_until_ready().await });
+            .map(|name| async move { object_of(&f.residency, name).wait_until_ready().await });
         try_join_all(waits).await.map(drop)
     }
 }
@@ -132,7 +132,7 @@ fn wanted(pools: &[Worker]) -> Result<BTreeMap<String, extensions::ContainerRunt
 async fn stale(f: &Facts) -> Result<Vec<ExtensionResource<'_, extensions::ContainerRuntime>>> {
     let wanted = wanted(&f.shoot.spec.provider.workers)?;
     let is_stale = |object: &extensions::ContainerRuntime| !wanted.contains_key(&object.name_any());
-    ExtensionResource::meant(f, f.settings.timeouts.extension, is_stale).await
+    ExtensionResource::meant(&f.residency, f.residency.settings.timeouts.extension, is_stale).await
 }
 
 #[cfg(test)]

@@ -101,10 +101,16 @@ impl ForcedMachines {
     /// the first request. Ends earlier when the cloud refuses the credentials. Names each machine that is
     /// left.
     pub async fn wait(f: &Facts) -> Result<()> {
-        let began = f.read_namespace().await?.as_ref().and_then(recorded_begin);
-        let end = Instant::now() + time_left(began, f.settings.timeouts.forced_machines, clock::now());
+        let began = f
+            .residency
+            .read_namespace()
+            .await?
+            .as_ref()
+            .and_then(recorded_begin);
+        let end =
+            Instant::now() + time_left(began, f.residency.settings.timeouts.forced_machines, clock::now());
         loop {
-            let waited = wait_for_each(f, end).await;
+            let waited = wait_for_each(&f.residency, end).await;
             let is_late = Instant::now() >= end;
             match waited {
                 Ok(left) if left.is_empty() => return Ok(()),
@@ -112,7 +118,7 @@ impl ForcedMachines {
                 Err(error) if is_late => return Err(error),
                 Err(_) => sleep(RETRY_PAUSE).await,
                 // A Worker that was still being reconciled may have created machines.
-                Ok(_) => Self::ask(f).await?,
+                Ok(_) => Self::ask(&f.residency).await?,
             }
         }
     }
@@ -120,8 +126,8 @@ impl ForcedMachines {
     /// "Shallow-deleting machine resources from the Shoot namespace": no machine manager may run any more.
     /// Names the machines that the provider of the Worker has left.
     pub async fn release(f: &Facts) -> Result<()> {
-        report(f, &machines(f).await?).await?;
-        MachineResources::destroy(f).await
+        report(f, &machines(&f.residency).await?).await?;
+        MachineResources::destroy(&f.residency).await
     }
 }
 

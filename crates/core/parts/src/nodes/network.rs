@@ -23,11 +23,11 @@ impl Deploy for Network {
 
     async fn deploy(f: &Facts) -> Result<()> {
         let object = network(f)?;
-        object_of(f).deploy(f, object).await
+        object_of(&f.residency).deploy(f, object).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        object_of(f).wait_until_ready().await
+        object_of(&f.residency).wait_until_ready().await
     }
 }
 

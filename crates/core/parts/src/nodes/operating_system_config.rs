@@ -47,25 +47,25 @@ impl Deploy for OperatingSystemConfigs {
 
     async fn deploy(f: &Facts) -> Result<()> {
         let authorities = Authorities {
-            api: certificate(f, CA).await?,
-            kubelets: certificate(f, CA_KUBELET).await?,
+            api: certificate(&f.residency, CA).await?,
+            kubelets: certificate(&f.residency, CA_KUBELET).await?,
         };
         let pools = &f.shoot.spec.provider.workers;
         let before = match pools.first() {
-            Some(pool) => object_of(f, pool).get().await?,
+            Some(pool) => object_of(&f.residency, pool).get().await?,
             None => return Ok(()),
         };
         let is_external = describes_nodes(f, before.as_ref()).await?;
         for pool in pools {
             let object = operating_system_config(f, pool, &authorities, is_external)?;
-            object_of(f, pool).deploy(f, object).await?;
+            object_of(&f.residency, pool).deploy(f, object).await?;
         }
         Ok(())
     }
 
     async fn ready(f: &Facts) -> Result<()> {
         let pools = f.shoot.spec.provider.workers.iter();
-        try_join_all(pools.map(|pool| async move { object_of(f, pool).wait_until_ready().await }))
+        try_join_all(pools.map(|pool| async move { object_of(&f.residency, pool).wait_until_ready().await }))
             .await
             .map(drop)
     }

@@ -81,5 +81,5 @@ async fn stale(f: &Facts) -> Result<Vec<ExtensionResource<'_, OperatingSystemCon
     let pools = &f.shoot.spec.provider.workers;
     let wanted: Vec<_> = pools.iter().map(operating_system_config::name_of).collect();
     let is_stale = |object: &OperatingSystemConfig| !wanted.contains(&object.name_any());
-    ExtensionResource::meant(f, f.settings.timeouts.extension, is_stale).await
+    ExtensionResource::meant(&f.residency, f.residency.settings.timeouts.extension, is_stale).await
 }

@@ -31,21 +31,21 @@ impl Deploy for Workers {
     async fn deploy(f: &Facts) -> Result<()> {
         let mut object = worker(f).await?;
         f.close_deadline.annotate(&mut object);
-        let zone_returns = object.spec.isolated_zone_id.is_none() && Self::is_leaving(f).await?;
+        let zone_returns = object.spec.isolated_zone_id.is_none() && Self::is_leaving(&f.residency).await?;
         // `isolatedZoneID` was written by a merge patch, so server-side apply does not own the field and
         // cannot remove the field.
         if zone_returns {
             let whole = json!({"isolatedZoneID": null});
-            Self::object(f).change(f, &whole).await?;
+            Self::object(&f.residency).change(f, &whole).await?;
         }
         if zone_returns || f.isolation.cuts_off() {
             Self::publish_deadline(f).await?;
         }
-        Self::object(f).deploy(f, object).await
+        Self::object(&f.residency).deploy(f, object).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        Self::object(f).wait_until_ready().await
+        Self::object(&f.residency).wait_until_ready().await
     }
 }
 
@@ -67,7 +67,7 @@ impl Workers {
     /// The seed does not answer.
     pub async fn publish_deadline(f: &Facts) -> Result<()> {
         let deadline = f.close_deadline.annotation();
-        let (worker, isolation) = (Self::object(f), SubnetIsolation::object(f));
+        let (worker, isolation) = (Self::object(&f.residency), SubnetIsolation::object(&f.residency));
         worker
             .annotate(ISOLATED_ZONE_CLOSE_DEADLINE, deadline.as_deref())
             .await?;
@@ -77,8 +77,8 @@ impl Workers {
     }
 
     /// Whether the Worker that is there leaves a zone.
-    async fn is_leaving(f: &Facts) -> Result<bool> {
-        let worker = Self::object(f).get().await?;
+    async fn is_leaving(residency: &Residency) -> Result<bool> {
+        let worker = Self::object(residency).get().await?;
         Ok(worker.is_some_and(|worker| worker.spec.isolated_zone_id.is_some()))
     }
 
@@ -90,7 +90,7 @@ impl Workers {
         let Some(zone) = SubnetIsolation::zone_to_leave(f).await? else {
             return Ok(());
         };
-        let object = Self::object(f);
+        let object = Self::object(&f.residency);
         match object.get().await? {
             Some(worker) if worker.spec.isolated_zone_id.as_ref() != Some(&zone) => {
                 object.change(f, &json!({"isolatedZoneID": zone})).await
@@ -109,14 +109,14 @@ async fn worker(f: &Facts) -> Result<extensions::Worker> {
     };
     let mut all = Vec::new();
     for worker in &spec.provider.workers {
-        let first = operating_system_config::object_of(f, worker);
+        let first = operating_system_config::object_of(&f.residency, worker);
         let first = first
             .get()
             .await?
             .ok_or_else(|| Error::transient(format!("OperatingSystemConfig {} is gone", first.name())))?;
         all.push(pools::pool(worker, &first, &given)?);
     }
-    let infrastructure = Infrastructure::object(f).get().await?;
+    let infrastructure = Infrastructure::object(&f.residency).get().await?;
     Ok(extensions::Worker::new(
         &f.shoot.name_any(),
         WorkerSpec {
@@ -127,6 +127,7 @@ async fn worker(f: &Facts) -> Result<extensions::Worker> {
             region: spec.region.clone(),
             secret_ref: f.cloud_provider_ref(),
             ssh_public_key: f
+                .residency
                 .secret_data(SSH_KEY_PAIR)
                 .await?
                 .remove("id_rsa.pub")

@@ -87,7 +87,7 @@ async fn bucket(f: &Facts) -> Result<Testimony> {
     } else {
         SOURCE_SECRET
     };
-    let secrets = f.seed.namespaced::<Secret>(&f.namespace);
+    let secrets = f.residency.seed.namespaced::<Secret>(&f.residency.namespace);
     let secret = secrets
         .get_opt(name)
         .await

@@ -57,7 +57,7 @@ impl OwnerRecord {
         if f.seed_object.spec.checks_owners() {
             return Ok(OwnerRecordPlan::Keep);
         }
-        Ok(match object(f).get().await? {
+        Ok(match object(&f.residency).get().await? {
             Some(_) => OwnerRecordPlan::Drop,
             None => OwnerRecordPlan::Nothing,
         })
@@ -99,7 +99,7 @@ impl OwnerRecord {
         if !f.seed_object.spec.checks_owners() {
             return Ok(None);
         }
-        let Some(found) = object(f).get().await? else {
+        let Some(found) = object(&f.residency).get().await? else {
             return Ok(None);
         };
         let claim = Self::wanted(f)?;
@@ -118,32 +118,38 @@ impl Deploy for OwnerRecord {
         let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
         let provider = dns_records::of_seed(dns);
         let identity = owner_claim::identity(&f.seed_object)?;
-        let secret = format!("dnsrecord-{}", object_name(f));
+        let secret = format!("dnsrecord-{}", object_name(&f.residency));
         dns_records::copy_credentials(f, &provider, &secret).await?;
-        let mut found = object(f).get().await?;
+        let mut found = object(&f.residency).get().await?;
         if found
             .as_ref()
             .is_some_and(|found| found.metadata.deletion_timestamp.is_some())
         {
             // A leftover of a cancelled move.
-            object(f).wait_until_deleted().await?;
+            object(&f.residency).wait_until_deleted().await?;
             found = None;
         }
-        let wanted = dns_records::record(f, &name, provider, &secret, (RecordType::TXT, identity));
+        let wanted = dns_records::record(
+            &f.residency,
+            &name,
+            provider,
+            &secret,
+            (RecordType::TXT, identity),
+        );
         let wanted = in_epoch(wanted, f.epoch());
         if found.is_some_and(|found| is_written(&found, &wanted)) {
             return Ok(());
         }
-        object(f).deploy(f, wanted).await
+        object(&f.residency).deploy(f, wanted).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        object(f).wait_until_ready().await
+        object(&f.residency).wait_until_ready().await
     }
 }
 
 impl OwnerRecord {
-    /// [`Self::withdraw`] and [`Self::withdrawn`], as tasks. No [`crate::Migrate`]: a migration of an object
+    /// [`Self::withdraw`] and [`Self::withdrawn`], as tasks. Not a [`crate::Migrate`]: a migration
     /// changes nothing outside the seed.
     pub const WITHDRAW: [PartTask<Residency>; 2] = [
         PartTask::new("Migrating owner domain DNS record", DNS, |residency| {

@@ -38,7 +38,7 @@ impl ExtensionSecrets {
             return Ok(());
         };
         let names = state.secret_names().into_iter().filter(|name| !is_own(name));
-        let all = names.map(|name| put_back(f, &state, name, None));
+        let all = names.map(|name| put_back(&f.residency, &state, name, None));
         let mut all = stream::iter(all).buffer_unordered(AT_ONCE);
         while all.try_next().await?.is_some() {}
         Ok(())

@@ -50,8 +50,8 @@ impl Secrets {
     /// "Initializing secrets management": makes sure that all Secrets exist. Missing carried Secrets come
     /// from the ShootState, derived Secrets are created from the carried Secrets (R7-40).
     pub async fn deploy(f: &Facts) -> Result<()> {
-        let api: Api<Secret> = f.seed.namespaced(&f.namespace);
-        let mut existing = f.managed_secrets().await?;
+        let api: Api<Secret> = f.residency.seed.namespaced(&f.residency.namespace);
+        let mut existing = f.residency.managed_secrets().await?;
         let table = config::table(&f.names);
         let lacks = table
             .iter()
@@ -62,7 +62,7 @@ impl Secrets {
             if f.operation == Operation::Restore
                 && let Some(state) = &state
             {
-                carried::restore_own(f, state, &table, &mut existing).await?;
+                carried::restore_own(&f.residency, state, &table, &mut existing).await?;
             }
             carried = missing_in_seed(state.as_deref(), &table, &existing).await?;
         }
@@ -82,7 +82,7 @@ impl Secrets {
                 Action::Issue => make(&config, &existing)?,
             };
             let written = FIELD_MANAGER
-                .apply_secret(&api, &plan::in_namespace(secret, &f.namespace))
+                .apply_secret(&api, &plan::in_namespace(secret, &f.residency.namespace))
                 .await?;
             existing.insert(config.name.to_owned(), written);
         }

@@ -42,8 +42,8 @@ pub(crate) use carried::is_created_by_seed;
 pub use content::content;
 pub(crate) use content::{Referenced, referenced};
 pub use entries::{ENTRY_TYPE, from_shoot_state, is_carried, to_shoot_state};
-pub use opened::LastOpened;
 pub(crate) use opened::Opened;
+pub use opened::ShootStateCache;
 pub use writer::Kept;
 
 use self::{
@@ -73,7 +73,7 @@ pub struct ShootState;
 
 impl ShootState {
     /// [`Self::check`], as a task.
-    pub const CHECK: PartTask<Facts> = PartTask::new(
+    pub const CHECK: PartTask<Residency> = PartTask::new(
         "Checking that the state of the shoot can be carried",
         NONE,
         |input| Box::pin(Self::check(input)),
@@ -103,8 +103,8 @@ impl ShootState {
 
     /// "Checking that the state of the shoot can be carried": fails for state that no destination could
     /// restore. Runs before the move has stopped a process. Makes no write.
-    pub async fn check(f: &Facts) -> Result<()> {
-        match collect::collect(&f.residency, None, &mut Unfit::Refused).await {
+    pub async fn check(residency: &Residency) -> Result<()> {
+        match collect::collect(residency, None, &mut Unfit::Refused).await {
             Ok(()) => Ok(()),
             Err(Unwritten::Failed(error)) => Err(error),
             Err(Unwritten::Collided) => Err(Error::bug("a check of the state has written")),
@@ -215,11 +215,11 @@ impl Facts {
         let Some(state) = place.state(&self.shoot.uid().unwrap_or_default()).await? else {
             return Ok(None);
         };
-        if let Some(opened) = self.last_opened.find_opened(&state) {
+        if let Some(opened) = self.shoot_state_cache.find_opened(&state) {
             return Ok(Some(opened));
         }
         let opened = Arc::new(Opened::open(place, state).await?);
-        self.last_opened.keep_opened(&opened);
+        self.shoot_state_cache.keep_opened(&opened);
         Ok(Some(opened))
     }
 }

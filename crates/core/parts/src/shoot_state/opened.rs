@@ -55,12 +55,13 @@ enum Content {
     },
 }
 
-/// The last opened ShootState in a flow. After a write, the ShootState is opened again.
+/// A cache of the verified ShootState. Each task reads the ShootState from the garden, and only the
+/// verification of an unchanged version is skipped. So no task depends on the cache.
 #[derive(Clone, Debug, Default)]
-pub struct LastOpened(Arc<Mutex<Option<Arc<Opened>>>>);
+pub struct ShootStateCache(Arc<Mutex<Option<Arc<Opened>>>>);
 
-impl LastOpened {
-    /// The last opened ShootState, if the version equals the version of `state`.
+impl ShootStateCache {
+    /// The verified ShootState, if the version equals the version of `state`.
     pub(super) fn find_opened(&self, state: &ShootState) -> Option<Arc<Opened>> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         last.filter(|opened| opened.is_of(state))

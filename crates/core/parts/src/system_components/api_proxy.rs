@@ -50,11 +50,11 @@ impl Deploy for ApiProxy {
     const TOUCHES: ExternalSystems = NONE;
 
     async fn deploy(f: &Facts) -> Result<()> {
-        super::deploy(f, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
+        super::deploy(&f.residency, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        super::ready(f, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
+        super::ready(&f.residency, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
     }
 }
 
@@ -63,9 +63,10 @@ fn wanted(f: &Facts) -> Result<Option<Vec<Value>>> {
     if !f.has_workers() || f.names.first_service_ip.is_ipv6() {
         return Ok(None);
     }
-    let image = f
-        .settings
-        .image_of(&f.settings.tunnel_image, &f.settings.tunnel_tag);
+    let image = f.residency.settings.image_of(
+        &f.residency.settings.tunnel_image,
+        &f.residency.settings.tunnel_tag,
+    );
     Ok(Some(objects(&image, f.api_for_nodes()?)))
 }
 

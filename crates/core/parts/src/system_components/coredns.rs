@@ -41,11 +41,11 @@ impl Deploy for CoreDns {
     const TOUCHES: ExternalSystems = NONE;
 
     async fn deploy(f: &Facts) -> Result<()> {
-        super::deploy(f, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
+        super::deploy(&f.residency, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        super::ready(f, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
+        super::ready(&f.residency, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
     }
 }
 
@@ -53,7 +53,7 @@ fn wanted(f: &Facts) -> Result<Option<Vec<Value>>> {
     if !f.has_workers() {
         return Ok(None);
     }
-    let settings = &f.settings;
+    let settings = &f.residency.settings;
     let image = settings.image_of(&settings.coredns_image, &settings.coredns_tag);
     Ok(Some(objects(&image, f.api_for_nodes()?, cluster_dns(&f.names)?)))
 }

@@ -33,11 +33,11 @@ impl Deploy for KubeProxy {
     const TOUCHES: ExternalSystems = NONE;
 
     async fn deploy(f: &Facts) -> Result<()> {
-        super::deploy(f, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
+        super::deploy(&f.residency, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        super::ready(f, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
+        super::ready(&f.residency, MANAGED_RESOURCE, wanted(f)?.as_deref()).await
     }
 }
 
@@ -47,8 +47,9 @@ fn wanted(f: &Facts) -> Result<Option<Vec<Value>>> {
         return Ok(None);
     }
     let image = f
+        .residency
         .settings
-        .image(&f.settings.kube_proxy_image, &f.kubernetes_version);
+        .image(&f.residency.settings.kube_proxy_image, &f.kubernetes_version);
     Ok(Some(objects(&image, f.api_for_nodes()?, &f.names.pods, &config)))
 }
 

@@ -26,27 +26,43 @@ pub use api_proxy::ApiProxy;
 pub use coredns::CoreDns;
 pub use kube_proxy::KubeProxy;
 
-use crate::{FIELD_MANAGER, Facts, managed_resources::OWN_ORIGIN};
+use crate::{FIELD_MANAGER, Residency, managed_resources::OWN_ORIGIN};
 
 /// Namespace of the components in the shoot.
 pub(crate) const NAMESPACE: &str = "kube-system";
 
 /// Writes the objects of a component; `None` removes the component.
-pub(crate) async fn deploy(f: &Facts, name: &'static str, wanted: Option<&[Value]>) -> Result<()> {
+pub(crate) async fn deploy(
+    residency: &Residency,
+    name: &'static str,
+    wanted: Option<&[Value]>,
+) -> Result<()> {
     if let Some(objects) = wanted {
         let manifests = Manifests::new(name, objects).of_origin(OWN_ORIGIN);
-        return manifests.deploy(FIELD_MANAGER, &f.seed, &f.namespace).await;
+        return manifests
+            .deploy(FIELD_MANAGER, &residency.seed, &residency.namespace)
+            .await;
     }
-    let within = f.settings.timeouts.managed_resources;
-    manifests::remove(FIELD_MANAGER, &f.seed, &f.namespace, name, false, within).await
+    let within = residency.settings.timeouts.managed_resources;
+    manifests::remove(
+        FIELD_MANAGER,
+        &residency.seed,
+        &residency.namespace,
+        name,
+        false,
+        within,
+    )
+    .await
 }
 
 /// Waits until exactly these objects are applied.
-pub(crate) async fn ready(f: &Facts, name: &'static str, wanted: Option<&[Value]>) -> Result<()> {
+pub(crate) async fn ready(residency: &Residency, name: &'static str, wanted: Option<&[Value]>) -> Result<()> {
     let Some(objects) = wanted else { return Ok(()) };
-    let within = f.settings.timeouts.managed_resources;
+    let within = residency.settings.timeouts.managed_resources;
     let manifests = Manifests::new(name, objects);
-    manifests.applied(&f.seed, &f.namespace, within).await
+    manifests
+        .applied(&residency.seed, &residency.namespace, within)
+        .await
 }
 
 pub(crate) fn labels(name: &str) -> Value {

@@ -49,29 +49,31 @@ impl Deploy for TunnelServer {
     const TOUCHES: ExternalSystems = NONE;
 
     async fn deploy(f: &Facts) -> Result<()> {
-        let services: Api<Service> = f.seed.namespaced(&f.namespace);
-        let files: Api<ConfigMap> = f.seed.namespaced(&f.namespace);
+        let services: Api<Service> = f.residency.seed.namespaced(&f.residency.namespace);
+        let files: Api<ConfigMap> = f.residency.seed.namespaced(&f.residency.namespace);
         if !f.wants_tunnel() {
-            let deployments: Api<Deployment> = f.seed.namespaced(&f.namespace);
+            let deployments: Api<Deployment> = f.residency.seed.namespaced(&f.residency.namespace);
             apply::delete(&deployments, SERVER).await?;
             apply::delete(&services, TUNNEL_SERVICE).await?;
             return Ok(());
         }
         FIELD_MANAGER
-            .apply(&services, &server::service(&f.namespace)?)
+            .apply(&services, &server::service(&f.residency.namespace)?)
             .await?;
         // Read by kube-apiserver, which a later task deploys.
         FIELD_MANAGER
-            .apply(&files, &egress::config_map(&f.namespace)?)
+            .apply(&files, &egress::config_map(&f.residency.namespace)?)
             .await?;
-        component::deploy(f, &server::workload(f)).await
+        component::deploy(&f.residency, &server::workload(f)).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
         if !f.wants_tunnel() {
             return Ok(());
         }
-        f.component_ready(SERVER, f.settings.timeouts.controllers).await
+        f.residency
+            .component_ready(SERVER, f.residency.settings.timeouts.controllers)
+            .await
     }
 }
 
@@ -86,14 +88,16 @@ impl Sleep for TunnelServer {
         if !f.wants_tunnel() {
             return Ok(());
         }
-        component::stop(f, &server::workload(f)).await
+        component::stop(&f.residency, &server::workload(f)).await
     }
 
     async fn asleep(f: &Facts) -> Result<()> {
         if !f.wants_tunnel() {
             return Ok(());
         }
-        f.component_stopped(SERVER, f.settings.timeouts.controllers).await
+        f.residency
+            .component_stopped(SERVER, f.residency.settings.timeouts.controllers)
+            .await
     }
 }
 
@@ -110,19 +114,19 @@ impl Deploy for TunnelAgents {
 
     async fn deploy(f: &Facts) -> Result<()> {
         let wanted = objects(f).await?;
-        system_components::deploy(f, MANAGED_RESOURCE, wanted.as_deref()).await
+        system_components::deploy(&f.residency, MANAGED_RESOURCE, wanted.as_deref()).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
         let wanted = objects(f).await?;
-        system_components::ready(f, MANAGED_RESOURCE, wanted.as_deref()).await
+        system_components::ready(&f.residency, MANAGED_RESOURCE, wanted.as_deref()).await
     }
 }
 
 impl Facts {
     /// Whether the API server reaches nodes through a tunnel. A shoot without nodes needs no tunnel.
     pub(crate) fn wants_tunnel(&self) -> bool {
-        self.settings.tunnel && self.has_workers()
+        self.residency.settings.tunnel && self.has_workers()
     }
 }
 
@@ -130,12 +134,19 @@ async fn objects(f: &Facts) -> Result<Option<Vec<Value>>> {
     if !f.wants_tunnel() {
         return Ok(None);
     }
-    let keys = f.secret_data(crate::secrets::config::TUNNEL_AGENT).await?;
+    let keys = f
+        .residency
+        .secret_data(crate::secrets::config::TUNNEL_AGENT)
+        .await?;
     let names = agent::Names {
         front: f.api_for_nodes()?,
-        server: &server::name(&f.namespace),
+        server: &server::name(&f.residency.namespace),
     };
-    Ok(Some(agent::objects(&server::image(f), &names, &keys)))
+    Ok(Some(agent::objects(
+        &server::image(&f.residency.settings),
+        &names,
+        &keys,
+    )))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use runtime::{
 use serde_json::json;
 
 use crate::{
-    Facts, from_json,
+    Facts, Settings, from_json,
     secrets::config::{CA_VPN, TUNNEL_AGENT_NAME, TUNNEL_CLIENT_NAME, TUNNEL_SERVER, TUNNEL_SERVICE},
 };
 
@@ -28,9 +28,8 @@ pub(super) fn name(namespace: &str) -> String {
 }
 
 /// Image of the server and the agents.
-pub(super) fn image(f: &Facts) -> String {
-    f.settings
-        .image_of(&f.settings.tunnel_image, &f.settings.tunnel_tag)
+pub(super) fn image(settings: &Settings) -> String {
+    settings.image_of(&settings.tunnel_image, &settings.tunnel_tag)
 }
 
 pub(super) fn service(namespace: &str) -> Result<Service> {
@@ -49,7 +48,7 @@ pub(super) fn service(namespace: &str) -> Result<Service> {
 pub(super) fn workload(f: &Facts) -> Workload {
     Workload {
         name: NAME,
-        image: image(f),
+        image: image(&f.residency.settings),
         program: "/tunnel".into(),
         args: vec![
             "server".into(),

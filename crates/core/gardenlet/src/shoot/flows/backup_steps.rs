@@ -67,7 +67,7 @@ pub(crate) fn prepare<'a>(
     let mut optional = when(g, copy);
     let begun = optional.exchange(EtcdCopy::DEPLOY, (f, fence), before_copy);
     let copied = optional.exchange(EtcdCopy::READY, (f, evidence), begun);
-    let prepared = optional.step(EtcdCopy::DESTROY, f, copied);
+    let prepared = optional.step(EtcdCopy::DESTROY, &f.residency, copied);
     let mut recorded = when(g, claim.begins_epoch());
     let before_open = [prepared, fence_passed, old_etcd_stopped];
     let opened = recorded.exchange(ClaimSteps::OPEN, (f, evidence), before_open);

@@ -52,5 +52,5 @@ pub(crate) fn drop_owner_record<'a>(
     owner_record: OwnerRecordPlan,
     etcd_ready: TaskId,
 ) {
-    when(g, owner_record == OwnerRecordPlan::Drop).destroy::<OwnerRecord>(f, etcd_ready);
+    when(g, owner_record == OwnerRecordPlan::Drop).destroy::<OwnerRecord>(&f.residency, etcd_ready);
 }

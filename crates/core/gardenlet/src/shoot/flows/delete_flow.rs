@@ -40,22 +40,22 @@ pub struct DeleteInputs<'s> {
 pub fn build<'a>(f: &'a Facts, given: DeleteInputs<'_>) -> ShootFlow<'a> {
     let mut g = graph("Shoot cluster deletion", RETRY_LIMIT);
     let cleaned = clean_shoot(&mut g, f, given);
-    let resources_gone = g.destroy::<ManagedResources>(f, cleaned);
-    let extensions_gone = g.destroy::<GenericExtensions>(f, resources_gone);
+    let resources_gone = g.destroy::<ManagedResources>(&f.residency, cleaned);
+    let extensions_gone = g.destroy::<GenericExtensions>(&f.residency, resources_gone);
     // No machine is left by now, and the networks of the shoot still exist (RZ-14).
     let released = given.hooks.before_infrastructure_goes(&mut g, f, extensions_gone);
     // After the generic extensions: the providers of further extensions may take part in the deletion of
     // generic extensions (gardener#9651).
     let further_gone = extension_steps::destroy(&mut g, f, BeforeKubeAPIServer, extensions_gone);
-    let provider_gone = g.destroy::<ControlPlane>(f, further_gone);
-    let nothing_left = g.step(ManagedResources::CHECK_NO_OTHER, f, provider_gone);
-    let stopped = g.destroy::<Writers>(f, nothing_left);
+    let provider_gone = g.destroy::<ControlPlane>(&f.residency, further_gone);
+    let nothing_left = g.step(ManagedResources::CHECK_NO_OTHER, &f.residency, provider_gone);
+    let stopped = g.destroy::<Writers>(&f.residency, nothing_left);
     let late_gone = extension_steps::destroy(&mut g, f, AfterKubeAPIServer, stopped);
     // Resources outside the seed.
     let credentials =
         when(&mut g, given.namespace_is_active).step(DnsRecords::REFRESH_CREDENTIALS, f, stopped);
-    let records_gone = g.destroy::<DnsRecords>(f, credentials);
-    let infrastructure_gone = g.destroy::<Infrastructure>(f, [stopped, released]);
+    let records_gone = g.destroy::<DnsRecords>(&f.residency, credentials);
+    let infrastructure_gone = g.destroy::<Infrastructure>(&f.residency, [stopped, released]);
     delete_the_rest(
         &mut g,
         f,

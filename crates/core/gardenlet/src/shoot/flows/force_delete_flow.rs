@@ -25,18 +25,18 @@ use super::{
 #[must_use]
 pub fn build(f: &Facts) -> ShootFlow<'_> {
     let mut g = graph("Shoot cluster force deletion", RETRY_LIMIT);
-    let requested = g.step(ForcedMachines::ASK, f, []);
+    let requested = g.step(ForcedMachines::ASK, &f.residency, []);
     let machines_named = g.step(ForcedMachines::WAIT, f, requested);
     // The objects go with etcd. The API of a shoot may be dead, and then no resource manager could delete the
     // objects.
-    let keep = g.step(ForcedManagedResources::KEEP_OBJECTS, f, []);
+    let keep = g.step(ForcedManagedResources::KEEP_OBJECTS, &f.residency, []);
     // The machine manager of a third-party provider may be in a ManagedResource.
-    let resources_gone = g.destroy::<ForcedManagedResources>(f, [keep, machines_named]);
-    let extensions_gone = g.destroy::<ForcedExtensions>(f, machines_named);
+    let resources_gone = g.destroy::<ForcedManagedResources>(&f.residency, [keep, machines_named]);
+    let extensions_gone = g.destroy::<ForcedExtensions>(&f.residency, machines_named);
     let released = g.step(ForcedMachines::RELEASE, f, extensions_gone);
     let [_, gone] = MachineResources::destroy_tasks();
-    let machines_gone = g.step(gone, f, released);
-    let stopped = g.destroy::<Writers>(f, [resources_gone, machines_gone]);
+    let machines_gone = g.step(gone, &f.residency, released);
+    let stopped = g.destroy::<Writers>(&f.residency, [resources_gone, machines_gone]);
     delete_the_rest(&mut g, f, stopped, true);
     g.compile()
 }

@@ -41,7 +41,7 @@ pub fn build<'a>(f: &'a Facts, end: &'a ProvenEnd, given: MigrateInputs) -> Shoo
     let mut g = graph("Shoot cluster preparation for migration", LIMIT);
 
     // Objects that the steps below need, also after an interrupted run.
-    let namespace = g.step(Namespace::CHECK_IS_ACTIVE, f, []);
+    let namespace = g.step(Namespace::CHECK_IS_ACTIVE, &f.residency, []);
     let secrets = g.step(Secrets::DEPLOY, f, namespace);
     let etcd_ready = g.deploy::<Etcds>(f, secrets);
     let backups = when(&mut g, given.control_plane_is_up).step(Backups::CHECK, f, etcd_ready);
@@ -52,7 +52,7 @@ pub fn build<'a>(f: &'a Facts, end: &'a ProvenEnd, given: MigrateInputs) -> Shoo
         namespace,
     );
 
-    let carried = when(&mut g, given.control_plane_is_up).step(ShootState::CHECK, f, namespace);
+    let carried = when(&mut g, given.control_plane_is_up).step(ShootState::CHECK, &f.residency, namespace);
 
     // Until the epoch of etcd ends, the seed can cancel the move and stay in the same epoch.
     let leaving = when(&mut g, given.keeps_phases).step(Departure::BEGIN, f, [backups, servers, carried]);
@@ -60,7 +60,7 @@ pub fn build<'a>(f: &'a Facts, end: &'a ProvenEnd, given: MigrateInputs) -> Shoo
     let credentials = g.step(DnsRecords::REFRESH_CREDENTIALS, f, namespace);
 
     // From here on the shoot's API cannot be written.
-    let stopped = g.destroy::<Writers>(f, [etcd_ready, early, credentials]);
+    let stopped = g.destroy::<Writers>(&f.residency, [etcd_ready, early, credentials]);
     // From here on the epoch has no owner. The processes that check the owner stop, and etcd-backup-restore
     // takes the final snapshot (R17-50). The garden records the sealed epoch first: no path leads back into
     // an epoch whose owner record was deleted.
@@ -80,12 +80,12 @@ pub fn build<'a>(f: &'a Facts, end: &'a ProvenEnd, given: MigrateInputs) -> Shoo
 /// Extensions that do not serve the API are migrated and persisted while the API still answers. Objects in
 /// the shoot stay. Only the ManagedResources in the seed are deleted (RX-02, RX-23).
 fn migrate_early_extensions<'a>(g: &mut ShootGraph<'a>, f: &'a Facts, after: TaskId) -> TaskId {
-    let keep = g.step(ManagedResources::KEEP_OBJECTS, f, after);
-    let resources_gone = g.destroy::<ManagedResources>(f, keep);
-    let extensions = g.migrate::<GenericExtensions>(f, resources_gone);
+    let keep = g.step(ManagedResources::KEEP_OBJECTS, &f.residency, after);
+    let resources_gone = g.destroy::<ManagedResources>(&f.residency, keep);
+    let extensions = g.migrate::<GenericExtensions>(&f.residency, resources_gone);
     let further = extension_steps::migrate(g, f, BeforeKubeAPIServer, resources_gone);
     let stale_gone = extension_steps::delete_stale(g, f, extensions);
-    let control_plane = g.migrate::<ControlPlane>(f, [extensions, further, stale_gone]);
+    let control_plane = g.migrate::<ControlPlane>(&f.residency, [extensions, further, stale_gone]);
     g.step(ShootState::PERSIST, f, control_plane)
 }
 
@@ -97,14 +97,14 @@ fn migrate_late_extensions<'a>(
     after: TaskId,
     owner_record_deleted: TaskId,
 ) -> TaskId {
-    let infrastructure = g.migrate::<Infrastructure>(f, after);
-    let records = g.migrate::<DnsRecords>(f, after);
+    let infrastructure = g.migrate::<Infrastructure>(&f.residency, after);
+    let records = g.migrate::<DnsRecords>(&f.residency, after);
     let further = extension_steps::migrate(g, f, AfterKubeAPIServer, after);
     // The check covers all kinds, including kinds that were added later: every object must be migrated. The
     // owner record is a DNSRecord, so the check waits for `owner_record_deleted`.
     let all = g.step(
         AllExtensions::AWAIT_MIGRATION,
-        f,
+        &f.residency,
         [infrastructure, records, further, owner_record_deleted],
     );
     g.step(ShootState::PERSIST_LATE, f, all)

@@ -47,7 +47,7 @@ pub struct ReconcileInputs<'s> {
     pub hooks: &'s dyn HookTasks,
 }
 
-/// Builds the flow. `evidence`: gets and gives the evidence about the source.
+/// Builds the flow. `evidence`: the evidence about the source, which tasks record and read.
 #[must_use]
 pub fn build<'a>(f: &'a Facts, evidence: &'a ClaimEvidence, given: ReconcileInputs<'_>) -> ShootFlow<'a> {
     let name = if given.restoring {
@@ -77,7 +77,7 @@ pub fn build<'a>(f: &'a Facts, evidence: &'a ClaimEvidence, given: ReconcileInpu
     let etcd_ready = g.deploy::<Etcds>(f, [secrets, credentials, opened]);
     // A shoot whose move was cancelled in the same seed may have its final snapshot already.
     let restored = given.restoring && given.has_backup;
-    when(&mut g, restored).step(Backups::RESUME, f, etcd_ready);
+    when(&mut g, restored).step(Backups::RESUME, &f.residency, etcd_ready);
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
     base_steps::drop_owner_record(&mut g, f, given.owner_record, etcd_ready);
 
@@ -131,8 +131,8 @@ fn complete_control_plane<'a>(
     held: TaskId,
 ) -> [TaskId; 2] {
     let api_ready = after[3];
-    let connected = g.step(ShootApi::READY, f, [api_ready, held]);
-    let rights = g.step(ControllerLeaders::DEPLOY_RIGHTS, f, connected);
+    let connected = g.step(ShootApi::READY, &f.residency, [api_ready, held]);
+    let rights = g.step(ControllerLeaders::DEPLOY_RIGHTS, &f.residency, connected);
     let [provider, _] = g.deploy_in_two::<ControlPlane>(f, after.into_iter().chain(rights));
     let [controllers, _] = g.deploy_in_two::<KubeControllerManager>(f, api_ready);
     g.deploy::<KubeScheduler>(f, api_ready);
@@ -156,11 +156,11 @@ fn make_nodes<'a>(
     let [infrastructure, connected, provider] = after;
     let after = [infrastructure, connected];
     let mut unwanted = when(g, !f.has_workers());
-    let machines_gone = unwanted.destroy::<Workers>(f, after);
-    unwanted.destroy::<NodeExtensions>(f, machines_gone);
+    let machines_gone = unwanted.destroy::<Workers>(&f.residency, after);
+    unwanted.destroy::<NodeExtensions>(&f.residency, machines_gone);
 
     let mut nodes = when(g, f.has_workers());
-    let rights = nodes.step(NodeRights::DEPLOY, f, after[1]);
+    let rights = nodes.step(NodeRights::DEPLOY, &f.residency, after[1]);
     let network = nodes.deploy::<Network>(f, after);
     // Providers of extensions may change the initial software of a machine, and so may the ControlPlane
     // through its cloud-controller-manager. This step checks for that manager after the ControlPlane is

@@ -43,7 +43,7 @@ pub struct SleepInputs<'s> {
     pub hooks: &'s dyn HookTasks,
 }
 
-/// Builds the flow. `evidence`: gets and gives the evidence about the source.
+/// Builds the flow. `evidence`: the evidence about the source, which tasks record and read.
 #[must_use]
 pub fn build<'a>(f: &'a Facts, evidence: &'a ClaimEvidence, given: SleepInputs<'_>) -> ShootFlow<'a> {
     let name = if given.restoring {
@@ -66,7 +66,7 @@ pub fn build<'a>(f: &'a Facts, evidence: &'a ClaimEvidence, given: SleepInputs<'
     let restored = given.restoring && given.has_backup;
     let is_woken = restored || given.etcd_is_awake;
     let etcd_ready = when(&mut g, is_woken).deploy::<Etcds>(f, [base.secrets, base.credentials, opened]);
-    let resumed = when(&mut g, restored).step(Backups::RESUME, f, etcd_ready);
+    let resumed = when(&mut g, restored).step(Backups::RESUME, &f.residency, etcd_ready);
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
     base_steps::drop_owner_record(&mut g, f, given.owner_record, etcd_ready);
 

@@ -23,6 +23,6 @@ pub(crate) fn fall_asleep<'a>(
     // The provider follows the replicas of kube-apiserver: the ControlPlane runs as long as kube-apiserver
     // runs.
     let provider = g.sleep::<ControlPlane>(f, api);
-    let stored = when(g, store).step(Backups::TAKE_SNAPSHOT_BEFORE_SLEEP, f, api);
+    let stored = when(g, store).step(Backups::TAKE_SNAPSHOT_BEFORE_SLEEP, &f.residency, api);
     g.sleep::<Etcds>(f, [provider, stored]);
 }

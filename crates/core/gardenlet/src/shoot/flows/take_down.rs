@@ -17,10 +17,10 @@ pub(crate) fn delete_the_rest<'a>(
     owner_record: bool,
 ) {
     let after: Vec<_> = after.into_iter().collect();
-    let etcd_gone = g.destroy::<Etcds>(f, after.clone());
+    let etcd_gone = g.destroy::<Etcds>(&f.residency, after.clone());
     // The exposure is outside the namespace of the shoot, and would not be deleted with the namespace.
-    let exposure = g.step(Exposure::DESTROY, f, after.clone());
+    let exposure = g.step(Exposure::DESTROY, &f.residency, after.clone());
     let kubeconfig = g.step(Kubeconfig::DESTROY, f, after);
-    let nobodys = when(g, owner_record).destroy::<OwnerRecord>(f, etcd_gone);
-    g.destroy::<Namespace>(f, [nobodys, exposure, kubeconfig]);
+    let nobodys = when(g, owner_record).destroy::<OwnerRecord>(&f.residency, etcd_gone);
+    g.destroy::<Namespace>(&f.residency, [nobodys, exposure, kubeconfig]);
 }

@@ -98,7 +98,7 @@ async fn act(
             .map_err(|error| outside(status::OWNER_TERMS, error))?;
     }
     if operation.deletes() {
-        Cluster::destroy(facts)
+        Cluster::destroy(&facts.residency)
             .await
             .map_err(|error| outside(status::CLUSTER_DELETION, error))?;
     }
@@ -112,9 +112,9 @@ pub(crate) async fn build<'a>(
     planner: &dyn PlanSteps,
 ) -> Result<Flow<'a, Error>> {
     let operation = f.operation;
-    let is_active = f.namespace_state().await? == NamespaceState::Active;
+    let is_active = f.residency.namespace_state().await? == NamespaceState::Active;
     // kube-apiserver of a hibernated shoot exists with zero replicas.
-    let is_up = is_active && KubeApiserver::exists(f).await?;
+    let is_up = is_active && KubeApiserver::exists(&f.residency).await?;
     let owner_record = OwnerRecord::plan(f).await?;
     let flow = match operation {
         Operation::Migrate => migrate_flow::build(
@@ -151,7 +151,7 @@ pub(crate) async fn build<'a>(
                     restoring,
                     has_backup,
                     copy_is_required,
-                    etcd_is_awake: is_active && Etcds::are_awake(f).await?,
+                    etcd_is_awake: is_active && Etcds::are_awake(&f.residency).await?,
                     owner_record,
                     claim,
                     hooks,
@@ -179,11 +179,15 @@ pub(crate) async fn build<'a>(
 /// Whether no machine is left, so that the API need not wake. Either the whole shoot sleeps, in this seed or
 /// in the source seed, or the API sleeps in this seed: the API stops after the last machine is gone.
 async fn sleeps(f: &Facts, namespace_is_active: bool) -> Result<bool> {
-    Ok(placement::is_asleep(&f.shoot) || (namespace_is_active && KubeApiserver::sleeps(f).await?))
+    Ok(
+        placement::is_asleep(&f.shoot)
+            || (namespace_is_active && KubeApiserver::sleeps(&f.residency).await?),
+    )
 }
 
 async fn exists(f: &Facts) -> Result<bool, Failure> {
     let state = f
+        .residency
         .namespace_state()
         .await
         .map_err(|error| outside("Retrieve Shoot namespace", error))?;

@@ -61,7 +61,7 @@ where
         return Ok(work(facts).await);
     };
     let watch = claim.watch(Arc::new(GardenWitness::from_facts(&facts)))?;
-    let lock = facts.seed.permit().clone();
+    let lock = facts.residency.seed.permit().clone();
     let before = facts.clone();
     // Only where the answer counts, see `is_record_published`. A failed read is no obstacle here: the read
     // after a loss decides.

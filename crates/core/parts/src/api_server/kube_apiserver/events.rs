@@ -16,13 +16,13 @@ const MAIN_SERVICE: &str = "etcd-main-client";
 /// Host and port for `--etcd-servers-overrides`. Must be called after the wait for etcd-main: the Etcd then
 /// has the gate that the flow requested, and the Service the ports that etcd-druid opened.
 pub(super) async fn address(f: &Facts) -> Result<String> {
-    let found = f.etcds().get_opt(MAIN).await;
+    let found = f.residency.etcds().get_opt(MAIN).await;
     let found = found.context("could not read Etcd etcd-main")?;
     let check = found.and_then(|found| found.spec.backup.owner_check);
     let Some(gate) = check.and_then(|check| check.events_gate) else {
         return Ok(EVENTS_DIRECT.to_owned());
     };
-    let services: Api<Service> = f.seed.namespaced(&f.namespace);
+    let services: Api<Service> = f.residency.seed.namespaced(&f.residency.namespace);
     let service = services.get_opt(MAIN_SERVICE).await;
     let service = service.context("could not read Service etcd-main-client")?;
     let ports = service.and_then(|service| service.spec?.ports);

@@ -53,19 +53,19 @@ impl Deploy for KubeApiserverService {
 
     async fn deploy(f: &Facts) -> Result<()> {
         let service: Service = from_json(json!({
-            "metadata": {"name": NAME, "namespace": f.namespace, "labels": labels(NAME)},
+            "metadata": {"name": NAME, "namespace": f.residency.namespace, "labels": labels(NAME)},
             "spec": {
                 "type": "ClusterIP",
                 "selector": labels(NAME),
                 "ports": [{"name": NAME, "port": 443, "targetPort": PORT, "protocol": "TCP"}],
             },
         }))?;
-        let api: Api<Service> = f.seed.namespaced(&f.namespace);
+        let api: Api<Service> = f.residency.seed.namespaced(&f.residency.namespace);
         FIELD_MANAGER.apply(&api, &service).await.map(|_| ())
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        exposure::wait_for_front(f).await
+        exposure::wait_for_front(&f.residency).await
     }
 }
 
@@ -81,14 +81,18 @@ impl Deploy for KubeApiserver {
     const TOUCHES: ExternalSystems = NONE;
 
     async fn deploy(f: &Facts) -> Result<()> {
-        let api: Api<ConfigMap> = f.seed.namespaced(&f.namespace);
-        FIELD_MANAGER.apply(&api, &authentication(&f.namespace)?).await?;
+        let api: Api<ConfigMap> = f.residency.seed.namespaced(&f.residency.namespace);
+        FIELD_MANAGER
+            .apply(&api, &authentication(&f.residency.namespace)?)
+            .await?;
         let events = events::address(f).await?;
-        component::deploy(f, &workload(f, &events)).await
+        component::deploy(&f.residency, &workload(f, &events)).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        f.component_ready(NAME, f.settings.timeouts.kube_apiserver).await
+        f.residency
+            .component_ready(NAME, f.residency.settings.timeouts.kube_apiserver)
+            .await
     }
 }
 
@@ -101,11 +105,12 @@ impl Sleep for KubeApiserver {
 
     async fn sleep(f: &Facts) -> Result<()> {
         // No process runs with this address: the flow that wakes the shoot reads the address again.
-        component::stop(f, &workload(f, EVENTS_DIRECT)).await
+        component::stop(&f.residency, &workload(f, EVENTS_DIRECT)).await
     }
 
     async fn asleep(f: &Facts) -> Result<()> {
-        f.component_stopped(NAME, f.settings.timeouts.kube_apiserver)
+        f.residency
+            .component_stopped(NAME, f.residency.settings.timeouts.kube_apiserver)
             .await
     }
 }
@@ -132,7 +137,7 @@ impl KubeApiserver {
 }
 
 fn workload(f: &Facts, events: &str) -> Workload {
-    let settings = &f.settings;
+    let settings = &f.residency.settings;
     let secrets = [
         ETCD_CLIENT,
         ETCD_ENCRYPTION,

@@ -65,8 +65,14 @@ impl ControllerLeaders {
         let mut wanted = Stage::wanted(&f.shoot.spec.kubernetes.controller_leaders);
         // Read from the cluster, not from the start of the flow: an earlier attempt may have made some of the
         // steps.
-        let mut stage = current_stage(&f.seed, &f.namespace, &f.shoot.name_any(), wanted).await?;
-        let shoot = f.shoot_client().await?;
+        let mut stage = current_stage(
+            &f.residency.seed,
+            &f.residency.namespace,
+            &f.shoot.name_any(),
+            wanted,
+        )
+        .await?;
+        let shoot = f.residency.shoot_client().await?;
         if stage != wanted {
             rights::share(&shoot).await?;
         } else if !rights::are_shared(&shoot).await? {
@@ -95,7 +101,11 @@ impl ControllerLeaders {
             }
             stage = next;
         }
-        apply::delete(&f.seed.namespaced::<ConfigMap>(&f.namespace), CONFIG).await?;
+        apply::delete(
+            &f.residency.seed.namespaced::<ConfigMap>(&f.residency.namespace),
+            CONFIG,
+        )
+        .await?;
         apply::delete(&shoot.namespaced::<Lease>(NAMESPACE), LOCK).await?;
         // The rights go last: `are_shared` takes the Role as the sign that the ConfigMap and the Lease may
         // still exist. The Role and RoleBinding live in the shoot, so they also move to a different seed.
@@ -132,19 +142,22 @@ async fn settled(f: &Facts, stage: Stage, next: Option<Stage>, shoot: &Shoot) ->
     let awaits = stage.awaits(next);
     if awaits.home {
         KubeControllerManager::ready(f).await?;
-        leads(f, KUBE_CONTROLLER_MANAGER, shoot).await?;
+        leads(&f.residency, KUBE_CONTROLLER_MANAGER, shoot).await?;
     }
     if awaits.guest {
         ControlPlane::ready(f).await?;
-        leads(f, CLOUD_CONTROLLER_MANAGER, shoot).await?;
+        leads(&f.residency, CLOUD_CONTROLLER_MANAGER, shoot).await?;
     }
     let Some(manager) = awaits.holder else {
         return Ok(());
     };
     let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
-    wait::until(&leases, LOCK, f.settings.timeouts.controllers, |lease| {
-        look_held(lease, manager)
-    })
+    wait::until(
+        &leases,
+        LOCK,
+        f.residency.settings.timeouts.controllers,
+        |lease| look_held(lease, manager),
+    )
     .await
     .map(|_| ())
 }
@@ -155,10 +168,10 @@ async fn settled(f: &Facts, stage: Stage, next: Option<Stage>, shoot: &Shoot) ->
 /// A manager is ready before the manager leads. A predecessor that did not release the lock, or sits on a
 /// node that does not answer, keeps the lock until the lease runs out. Until then the predecessor may act,
 /// and the new manager does not ask for the migration lock.
-async fn leads(f: &Facts, manager: &str, shoot: &Shoot) -> Result<()> {
-    let pods = f.pods_of(manager).await?;
+async fn leads(residency: &Residency, manager: &str, shoot: &Shoot) -> Result<()> {
+    let pods = residency.pods_of(manager).await?;
     let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
-    let timeout = f.settings.timeouts.controllers;
+    let timeout = residency.settings.timeouts.controllers;
     wait::until(&leases, manager, timeout, |lease| {
         let holder = holder(lease);
         let lives = |pod: &Pod| pod.metadata.deletion_timestamp.is_none();

@@ -52,7 +52,11 @@ pub(super) async fn put_in<K: ShootExtension>(f: &Facts, api: &Api<K>, object: &
     }
     let carried_along = |reference: &&NamedResourceReference| !is_created_by_seed(&reference.resource_ref);
     for reference in carried.resources.iter().filter(carried_along) {
-        deploy_resource(f, &shoot_state.resource(&reference.resource_ref).await?).await?;
+        deploy_resource(
+            &f.residency,
+            &shoot_state.resource(&reference.resource_ref).await?,
+        )
+        .await?;
     }
     let mut patch = json!({});
     if let Some(state) = carried.state {

@@ -296,7 +296,7 @@ fn facts(connection: Connection, permit: &Permit) -> Result<Facts> {
         kubernetes_version: "1.0.0".to_owned(),
         stage: parts::controller_leaders::Stage::AtHome,
         owner_check: Settings::default().owner_check,
-        last_opened: parts::shoot_state::LastOpened::default(),
+        shoot_state_cache: parts::shoot_state::ShootStateCache::default(),
     })
 }
 

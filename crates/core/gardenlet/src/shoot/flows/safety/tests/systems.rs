@@ -98,17 +98,13 @@ fn flow_with_gates(inputs: &SampleInputs, after_the_gates: bool) -> ShootFlow<'_
     let SampleInputs { facts: f, findings } = inputs;
     let mut g = graph("a flow with all gates", RETRY_LIMIT);
     g.deploy::<OwnerRecord>(f, []);
-    g.migrate::<AllExtensions>(f, []);
-    g.destroy::<Writers>(f, []);
+    g.migrate::<AllExtensions>(&f.residency, []);
+    g.destroy::<Writers>(&f.residency, []);
     g.exchange(ClaimSteps::OPEN, (f, &findings.claim), []);
     g.exchange(ClaimSteps::HOLD, (f, &findings.claim.fence), []);
     g.step(Departure::SEAL, f, []);
-    g.destroy::<OwnerRecord>(f, []);
-    let gates = if after_the_gates {
-        g.leaf_tasks()
-    } else {
-        Vec::new()
-    };
+    g.destroy::<OwnerRecord>(&f.residency, []);
+    let gates = if after_the_gates { g.ends() } else { Vec::new() };
     g.deploy::<Infrastructure>(f, gates);
     g.compile()
 }
