@@ -1,10 +1,13 @@
-//! The controller runner, and the parts of an object that controllers write: finalizers, conditions and
-//! Events.
+//! The controller runner, the watch that several controllers share, and the parts of an object that
+//! controllers write: finalizers, conditions and Events.
 
 pub mod conditions;
 pub mod events;
 pub mod finalizer;
+mod pending_objects;
 pub mod runner;
+pub mod shared_watch;
 
 pub use events::Events;
 pub use runner::{Next, Reconciler};
+pub use shared_watch::{Change, SharedWatch};
