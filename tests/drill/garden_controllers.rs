@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
-use garden_controller_manager::{Config, Context, controllers};
+use garden_controller_manager::{Config, Context, controllers, shoots};
 use kube::Client;
 use runtime::{
     client::{Garden, Permit},
@@ -26,8 +26,10 @@ pub fn start(garden: &Client, names: &[&'static str]) -> Result<JoinSet<()>> {
 pub fn start_with(garden: &Client, names: &[&'static str], flags: &[String]) -> Result<JoinSet<()>> {
     let flags = std::iter::once("garden-controller-manager").chain(flags.iter().map(String::as_str));
     let process = Process::new("drill");
+    let client = Garden::new(garden.clone(), &Permit::sole("the drill"));
     let context = Context {
-        garden: Garden::new(garden.clone(), &Permit::sole("the drill")),
+        shoots: shoots::watch(&client),
+        garden: client,
         config: Arc::new(Config::try_parse_from(flags)?),
         events: Events::new(garden.clone(), "garden-controller-manager"),
         metrics: process.metrics.clone(),

@@ -356,8 +356,10 @@ async fn start(
     let permit = Permit::sole("a test");
     let shutdown = CancellationToken::new();
     let manager = plane.client(MANAGER, &[]).await?;
+    let garden = Garden::new(manager.clone(), &permit);
     let of_garden = garden_controller_manager::Context {
-        garden: Garden::new(manager.clone(), &permit),
+        shoots: garden_controller_manager::shoots::watch(&garden),
+        garden,
         config: Arc::new(garden_controller_manager::Config::parse_from([
             "garden-controller-manager",
         ])),

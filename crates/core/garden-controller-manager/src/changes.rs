@@ -3,118 +3,104 @@
 //! no key.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
 };
 
 use futures::{
     StreamExt,
-    stream::{BoxStream, iter},
+    stream::{BoxStream, iter, once, select},
 };
 use kube::{
     Api,
     runtime::{
-        WatchStreamExt,
-        reflector::{self, Lookup, ObjectRef, Store},
+        reflector::{ObjectRef, Store},
         watcher,
-        watcher::Event,
     },
 };
-use runtime::client::apply::Object;
+use runtime::{
+    client::apply::Object,
+    controller::{Change, SharedWatch},
+};
 
 /// Names of the objects to reconcile.
 pub type Keys = BTreeSet<String>;
 
-/// A cache of all objects of a kind, and the keys that each change concerns. `slim` removes the fields that
-/// the cache must not hold.
+/// A cache of all objects of a kind, and the keys that each change concerns.
 pub fn cache<K>(
     api: Api<K>,
     config: watcher::Config,
-    slim: fn(&mut K),
     keys: impl Fn(&K) -> Keys + Send + 'static,
 ) -> (Store<K>, BoxStream<'static, String>)
 where
-    K: Object + Lookup<DynamicType = ()> + Sync,
+    K: Object + Sync,
 {
-    let (store, writer) = reflector::store();
-    let mut changes = Changes::new(keys);
-    let events = watcher(api, config)
-        .default_backoff()
-        .modify(slim)
-        .reflect(writer);
-    let concerned = events.flat_map(move |event| {
-        // The watch logs its errors and continues.
-        iter(event.map(|event| changes.concerned(&event)).unwrap_or_default())
-    });
-    (store, concerned.boxed())
+    let watch = SharedWatch::new(api, config, |_| {});
+    let (store, changed) = (watch.store(), concerned(&watch, keys, content));
+    // The watch runs as long as the keys are read.
+    (store, select(changed, once(run(watch))).boxed())
 }
 
-/// Drops the field that no controller reads and that is often the largest.
-pub fn without_managed_fields<K: Object>(object: &mut K) {
-    object.meta_mut().managed_fields = None;
+/// Part of a stream of keys that reports no key.
+async fn run<K: Object + Sync>(watch: SharedWatch<K>) -> String {
+    match watch.run().await {}
+}
+
+/// The keys that each change of the watched objects concerns. `content` hashes the fields that matter.
+pub fn concerned<K>(
+    watch: &SharedWatch<K>,
+    keys: impl Fn(&K) -> Keys + Send + 'static,
+    content: impl Fn(&K) -> u64 + Send + 'static,
+) -> BoxStream<'static, String>
+where
+    K: Object + Sync,
+{
+    let mut changes = Changes::new(keys, content);
+    watch
+        .subscribe()
+        .flat_map(move |change| iter(changes.concerned(&change)))
+        .boxed()
+}
+
+/// A hash of any value, for the content of an object.
+pub fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Keys and content of all objects of one kind, as last seen.
 struct Changes<K: Object> {
-    /// Keys of an object.
     keys: Box<dyn Fn(&K) -> Keys + Send>,
-    before: HashMap<ObjectRef<K>, (Keys, u64)>,
-    /// The objects of a new list, until the list is complete.
-    listed: HashSet<ObjectRef<K>>,
-    /// Keys of changes in a new list. The cache shows the list only when the list is complete.
-    pending: Keys,
+    content: Box<dyn Fn(&K) -> u64 + Send>,
+    before: HashMap<Arc<ObjectRef<K>>, (Keys, u64)>,
 }
 
 impl<K: Object> Changes<K> {
-    /// Follows objects with these keys.
-    fn new(keys: impl Fn(&K) -> Keys + Send + 'static) -> Self {
+    /// Follows objects with these keys and this content.
+    fn new(keys: impl Fn(&K) -> Keys + Send + 'static, content: impl Fn(&K) -> u64 + Send + 'static) -> Self {
         Self {
             keys: Box::new(keys),
+            content: Box::new(content),
             before: HashMap::new(),
-            listed: HashSet::new(),
-            pending: Keys::new(),
         }
     }
 
-    /// The keys that this event concerns.
-    fn concerned(&mut self, event: &Event<K>) -> Keys {
-        match event {
-            Event::Apply(object) => self.is(object),
-            Event::InitApply(object) => {
-                self.listed.insert(ObjectRef::from_obj(object));
-                let keys = self.is(object);
-                self.pending.extend(keys);
-                Keys::new()
-            }
-            Event::Delete(object) => self.is_gone(&ObjectRef::from_obj(object)),
-            Event::Init => {
-                self.listed.clear();
-                Keys::new()
-            }
-            // Objects that were deleted while the watch was interrupted.
-            Event::InitDone => {
-                let gone = self.before.keys().filter(|key| !self.listed.contains(key));
-                let gone: Vec<_> = gone.cloned().collect();
-                let mut keys = std::mem::take(&mut self.pending);
-                keys.extend(gone.iter().flat_map(|key| self.is_gone(key)));
-                keys
-            }
-        }
-    }
-
-    fn is(&mut self, object: &K) -> Keys {
-        let (keys, hash) = ((self.keys)(object), content(object));
-        let key = ObjectRef::from_obj(object);
-        let before = self.before.insert(key, (keys.clone(), hash));
+    /// The keys that this change concerns.
+    fn concerned(&mut self, change: &Change<K>) -> Keys {
+        let Some(object) = &change.object else {
+            let gone = self.before.remove(&change.reference);
+            return gone.map(|(keys, _)| keys).unwrap_or_default();
+        };
+        let (keys, hash) = ((self.keys)(object), (self.content)(object));
+        let reference = Arc::clone(&change.reference);
+        let before = self.before.insert(reference, (keys.clone(), hash));
         match before {
             Some((_, before)) if before == hash => Keys::new(),
             Some((before, _)) => before.into_iter().chain(keys).collect(),
             None => keys,
         }
-    }
-
-    fn is_gone(&mut self, key: &ObjectRef<K>) -> Keys {
-        self.before.remove(key).map(|(keys, _)| keys).unwrap_or_default()
     }
 }
 
@@ -122,12 +108,8 @@ impl<K: Object> Changes<K> {
 fn content<K: Object>(object: &K) -> u64 {
     let mut object = object.clone();
     object.meta_mut().resource_version = None;
-    let mut hasher = DefaultHasher::new();
     // An object from an API can always be written as JSON.
-    serde_json::to_string(&object)
-        .unwrap_or_default()
-        .hash(&mut hasher);
-    hasher.finish()
+    hash(serde_json::to_string(&object).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -150,47 +132,35 @@ mod tests {
         shoot
     }
 
+    fn change(object: Option<Shoot>) -> Change<Shoot> {
+        Change {
+            reference: Arc::new(ObjectRef::new("web")),
+            object: object.map(Arc::new),
+        }
+    }
+
     fn named(seeds: &[&str]) -> Keys {
         seeds.iter().map(|&seed| seed.to_owned()).collect()
     }
 
     #[test]
     fn a_change_concerns_where_it_was_and_where_it_is() {
-        let mut changes = Changes::new(seeds_of);
-        let mut on = |event| changes.concerned(&event);
-        assert_eq!(on(Event::Apply(shoot("1", "a", "a"))), named(&["a"]));
-        assert_eq!(on(Event::Apply(shoot("2", "a", "a"))), named(&[]), "nothing new");
-        assert_eq!(on(Event::Apply(shoot("3", "b", "a"))), named(&["a", "b"]));
+        let mut changes = Changes::new(seeds_of, content);
+        let mut on = |object| changes.concerned(&change(object));
+        assert_eq!(on(Some(shoot("1", "a", "a"))), named(&["a"]));
+        assert_eq!(on(Some(shoot("2", "a", "a"))), named(&[]), "nothing new");
+        assert_eq!(on(Some(shoot("3", "b", "a"))), named(&["a", "b"]));
         assert_eq!(
-            on(Event::Apply(shoot("4", "b", "b"))),
+            on(Some(shoot("4", "b", "b"))),
             named(&["a", "b"]),
             "it has left a"
         );
-        assert_eq!(on(Event::Delete(shoot("5", "b", "b"))), named(&["b"]));
-    }
-
-    #[test]
-    fn what_went_while_nobody_watched_is_noticed() {
-        let mut changes = Changes::new(seeds_of);
-        changes.concerned(&Event::Apply(shoot("1", "a", "a")));
-        assert_eq!(changes.concerned(&Event::Init), named(&[]));
-        let again = Event::InitApply(shoot("1", "a", "a"));
-        assert_eq!(changes.concerned(&again), named(&[]));
-        assert_eq!(changes.concerned(&Event::InitDone), named(&[]), "still there");
-        assert_eq!(changes.concerned(&Event::Init), named(&[]));
-        assert_eq!(changes.concerned(&Event::InitDone), named(&["a"]));
-    }
-
-    #[test]
-    fn a_change_in_a_new_list_is_reported_when_the_cache_shows_the_list() {
-        let mut changes = Changes::new(seeds_of);
-        changes.concerned(&Event::Apply(shoot("1", "a", "a")));
-        changes.concerned(&Event::Init);
-        let moved = Event::InitApply(shoot("2", "b", "b"));
-        assert_eq!(changes.concerned(&moved), named(&[]));
-        assert_eq!(changes.concerned(&Event::InitDone), named(&["a", "b"]));
-        changes.concerned(&Event::Init);
-        changes.concerned(&Event::InitApply(shoot("2", "b", "b")));
-        assert_eq!(changes.concerned(&Event::InitDone), named(&[]), "nothing new");
+        assert_eq!(on(None), named(&["b"]));
+        assert_eq!(on(None), named(&[]), "it is gone already");
+        assert_eq!(
+            on(Some(shoot("5", "b", "b"))),
+            named(&["b"]),
+            "it is created again"
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::gardencore::Shoot;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Resource, runtime::Controller};
 use runtime::{
@@ -9,7 +10,7 @@ use runtime::{
         Cluster, Garden,
         apply::{FieldManager, Object},
     },
-    controller::{Events, Reconciler, runner},
+    controller::{Events, Reconciler, SharedWatch, runner},
     process::metrics::Metrics,
 };
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,8 @@ pub const MANAGER: FieldManager = FieldManager("garden-controller-manager");
 pub struct Context {
     /// The garden.
     pub garden: Garden,
+    /// All Shoots, for all controllers: [`shoots::watch`](crate::shoots::watch).
+    pub shoots: SharedWatch<Shoot>,
     /// Flags.
     pub config: Arc<Config>,
     /// Events in the garden.
@@ -47,13 +50,15 @@ impl Context {
         }
     }
 
-    /// Runs a controller of namespaced objects until shutdown. `of` makes its reconciler.
+    /// Runs a controller of namespaced objects until shutdown, and the watch of Shoots. `of` makes its
+    /// reconciler.
     pub async fn run<K, R>(self, controller: Controller<K>, of: impl FnOnce(Self) -> R)
     where
         K: Object + Resource<Scope = NamespaceResourceScope> + Sync,
         R: Reconciler<K>,
     {
-        let (garden, settings) = (self.garden.clone(), self.runner());
-        runner::run_namespaced(controller, &garden, Arc::new(of(self)), settings).await;
+        let (garden, shoots, settings) = (self.garden.clone(), self.shoots.clone(), self.runner());
+        let running = runner::run_namespaced(controller, &garden, Arc::new(of(self)), settings);
+        shoots.run_beside(running).await;
     }
 }

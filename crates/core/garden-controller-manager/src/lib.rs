@@ -30,7 +30,7 @@ pub mod shoot_state;
 pub mod shoot_takeover;
 pub mod shoot_version;
 pub mod shoot_zone_expiry;
-mod shoots;
+pub mod shoots;
 
 pub use config::Config;
 pub use context::{Context, MANAGER};

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
-use garden_controller_manager::{Config, Context, controllers};
+use garden_controller_manager::{Config, Context, controllers, shoots};
 use manager::{GARDEN_CONTROLLER_MANAGER as SELF, answer_if_asked, assign, start_controllers};
 use runtime::{
     client::{Cluster, Connection, Garden, Permit},
@@ -31,6 +31,7 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
         let garden = Garden::new(garden.clone(), permit);
         Context {
             events: Events::new(garden.client().clone(), "garden-controller-manager"),
+            shoots: shoots::watch(&garden),
             garden,
             config: Arc::clone(&config),
             metrics: metrics.clone(),

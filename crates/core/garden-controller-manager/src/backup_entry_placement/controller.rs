@@ -6,7 +6,7 @@ use api::{
     constants::{OPERATION, TIMESTAMP, finalizer::GARDENER, operation::MIGRATE},
     gardencore::{BackupEntry, Shoot},
 };
-use kube::{Api, ResourceExt, runtime::watcher};
+use kube::{Api, ResourceExt};
 use runtime::{
     Result,
     client::Cluster,
@@ -31,7 +31,7 @@ struct BackupEntryPlacement {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let controller = runner::controller(context.garden.all::<Shoot>(), watcher::Config::default(), wakes);
+    let controller = context.shoots.controller(wakes);
     context
         .run(controller, |context| BackupEntryPlacement { context })
         .await;

@@ -19,9 +19,9 @@ use runtime::{
 use super::{
     choice::{may_go, plan, wanted},
     need::{Needs, of_backups, of_seed, of_shoot},
-    sources::{self, Sources},
+    sources::Sources,
 };
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots};
 
 /// Requeue interval of a seed without changes. Every input is watched; the interval covers lost watch events.
 const RESYNC_PERIOD: Duration = Duration::from_secs(600);
@@ -35,11 +35,13 @@ struct SeedExtensions {
 pub async fn run(context: Context) {
     let seeds: Api<Seed> = context.garden.cluster_wide();
     let controller = Controller::new(seeds.clone(), watcher::Config::default());
-    let (sources, changed) = Sources::watch(&context.garden, controller.store());
+    let shoots = context.shoots.clone();
+    let (sources, changed) = Sources::watch(&context.garden, shoots.clone(), controller.store());
     let controller = controller.reconcile_on(changed);
     let settings = context.runner();
     let reconciler = Arc::new(SeedExtensions { context, sources });
-    runner::run(controller, move |_| seeds.clone(), reconciler, settings).await;
+    let running = runner::run(controller, move |_| seeds.clone(), reconciler, settings);
+    shoots.run_beside(running).await;
 }
 
 impl Reconciler<Seed> for SeedExtensions {
@@ -120,16 +122,16 @@ impl SeedExtensions {
     /// selected by a field, so the cache provides these: their gardenlets report the remaining objects.
     async fn shoots_now(&self, seed: &str) -> Result<Vec<Arc<Shoot>>> {
         let api: Api<Shoot> = self.context.garden.all();
-        let mut shoots = self.sources.shoots_of(seed);
+        let mut found = self.sources.shoots_of(seed);
         for field in ["spec.seedName", "status.seedName"] {
             let some = ListParams::default().fields(&format!("{field}={seed}"));
-            let found = survey(&api, &some, |mut shoot: Shoot| {
-                sources::slim(&mut shoot);
-                shoots.push(Arc::new(shoot));
+            let read = survey(&api, &some, |mut shoot: Shoot| {
+                shoots::trim(&mut shoot);
+                found.push(Arc::new(shoot));
                 ControlFlow::Continue(())
             });
-            found.await.context("could not list Shoots")?;
+            read.await.context("could not list Shoots")?;
         }
-        Ok(shoots)
+        Ok(found)
     }
 }

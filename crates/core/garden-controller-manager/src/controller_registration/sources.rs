@@ -1,37 +1,32 @@
-//! What is watched for the choice of extensions. Of Shoots only what the choice depends on is kept.
+//! The watched objects for the choice of extensions.
 
 use std::sync::Arc;
 
 use api::{
     constants::SHOOT_ISOLATED_ZONE,
-    gardencore::{
-        BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot, ShootSpec,
-        ShootStatus,
-        shoot::{Networking, Provider, Worker},
-    },
+    gardencore::{BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot},
 };
 use futures::{
     Stream, StreamExt,
     stream::{BoxStream, select_all},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, ResourceExt,
-    runtime::reflector::{Lookup, ObjectRef, Store},
+    runtime::reflector::{ObjectRef, Store},
 };
 use runtime::{
     Error, Result,
     client::{Cluster, Garden, apply::Object},
-    controller::runner,
+    controller::{SharedWatch, runner},
 };
 use tokio::sync::OnceCell;
 
 use super::{choice, need};
-use crate::changes::{Keys, cache, without_managed_fields};
+use crate::changes::{self, Keys, cache, concerned};
 
 /// What is known of the garden.
 pub struct Sources {
-    pub shoots: Store<Shoot>,
+    pub shoots: SharedWatch<Shoot>,
     pub registrations: Store<ControllerRegistration>,
     pub installations: Store<ControllerInstallation>,
     pub buckets: Store<BackupBucket>,
@@ -43,24 +38,24 @@ impl Sources {
     /// Begins to watch, and tells which seeds have to be looked at.
     pub fn watch(
         garden: &Garden,
+        shoots: SharedWatch<Shoot>,
         seeds: Store<Seed>,
     ) -> (Self, impl Stream<Item = ObjectRef<Seed>> + Send + use<>) {
-        let (shoots, of_shoots) = watched(garden.all(), slim, need::seeds_of);
+        let of_shoots = concerned(&shoots, need::seeds_of, content);
         // A registration concerns all seeds: which one it fits is for the choice to say.
-        let (registrations, of_registrations) = watched(garden.all(), without_managed_fields, move |_| {
+        let (registrations, of_registrations) = watched(garden.all(), move |_| {
             seeds.state().iter().map(|seed| seed.name_any()).collect()
         });
-        let (installations, of_installations) =
-            watched(garden.all(), without_managed_fields, |installation| {
-                choice::seed_of(installation)
-                    .into_iter()
-                    .map(str::to_owned)
-                    .collect()
-            });
-        let (buckets, of_buckets) = watched(garden.all(), without_managed_fields, |bucket: &BackupBucket| {
+        let (installations, of_installations) = watched(garden.all(), |installation| {
+            choice::seed_of(installation)
+                .into_iter()
+                .map(str::to_owned)
+                .collect()
+        });
+        let (buckets, of_buckets) = watched(garden.all(), |bucket: &BackupBucket| {
             bucket.spec.seed_name.iter().cloned().collect()
         });
-        let (entries, of_entries) = watched(garden.all(), without_managed_fields, |entry: &BackupEntry| {
+        let (entries, of_entries) = watched(garden.all(), |entry: &BackupEntry| {
             let has = entry.status.as_ref().and_then(|status| status.seed_name.clone());
             entry.spec.seed_name.iter().cloned().chain(has).collect()
         });
@@ -91,7 +86,7 @@ impl Sources {
 
     async fn all_listed(&self) -> Result<()> {
         let gone = |_| Error::transient("the watch of the garden has ended");
-        self.shoots.wait_until_ready().await.map_err(gone)?;
+        self.shoots.wait_until_ready().await?;
         self.registrations.wait_until_ready().await.map_err(gone)?;
         self.installations.wait_until_ready().await.map_err(gone)?;
         self.buckets.wait_until_ready().await.map_err(gone)?;
@@ -100,102 +95,72 @@ impl Sources {
 
     /// The shoots that a seed has, is to have, or still cleans up after.
     pub fn shoots_of(&self, seed: &str) -> Vec<Arc<Shoot>> {
-        let all = self.shoots.state().into_iter();
+        let all = self.shoots.store().state().into_iter();
         all.filter(|shoot| need::seeds_of(shoot).contains(seed)).collect()
     }
 }
 
 fn watched<K>(
     api: Api<K>,
-    slim: fn(&mut K),
     seeds: impl Fn(&K) -> Keys + Send + 'static,
 ) -> (Store<K>, BoxStream<'static, String>)
 where
-    K: Object + Lookup<DynamicType = ()> + Sync,
+    K: Object + Sync,
 {
-    cache(api, runner::few_at_a_time(), slim, seeds)
+    cache(api, runner::few_at_a_time(), seeds)
 }
 
-/// Where it is, and what it needs.
-pub(super) fn slim(shoot: &mut Shoot) {
-    let (meta, spec) = (&mut shoot.metadata, &mut shoot.spec);
-    let annotations = meta.annotations.take().map(|mut annotations| {
-        annotations.retain(|key, _| key == SHOOT_ISOLATED_ZONE);
-        annotations
-    });
-    shoot.metadata = ObjectMeta {
-        name: meta.name.take(),
-        namespace: meta.namespace.take(),
-        uid: meta.uid.take(),
-        resource_version: meta.resource_version.take(),
-        annotations: annotations.filter(|annotations| !annotations.is_empty()),
-        ..ObjectMeta::default()
-    };
-    let workers = spec.provider.workers.drain(..).map(|mut worker| {
-        for runtime in worker.cri.iter_mut().flat_map(|cri| &mut cri.container_runtimes) {
-            runtime.provider_config = None;
-        }
-        if let Some(image) = &mut worker.machine.image {
-            image.provider_config = None;
-        }
-        Worker {
-            name: worker.name,
-            machine: worker.machine,
-            cri: worker.cri,
-            ..Worker::default()
-        }
-    });
-    let mut extensions = std::mem::take(&mut spec.extensions);
-    for extension in &mut extensions {
-        extension.provider_config = None;
-    }
-    shoot.spec = ShootSpec {
-        seed_name: spec.seed_name.take(),
-        provider: Provider {
-            workers: workers.collect(),
-            type_: std::mem::take(&mut spec.provider.type_),
-            ..Provider::default()
-        },
-        networking: spec.networking.take().map(|networking| Networking {
-            type_: networking.type_,
-            ..Networking::default()
-        }),
-        dns: spec.dns.take(),
-        extensions,
-        ..ShootSpec::default()
-    };
-    shoot.status = shoot.status.take().map(|status| ShootStatus {
-        seed_name: status.seed_name,
-        former_seeds: status.former_seeds,
-        zone_isolation: status.zone_isolation,
-        ..ShootStatus::default()
-    });
+/// The fields of a Shoot on which the choice depends. Some fields of the spec in the store belong to further
+/// controllers and change seldom.
+fn content(shoot: &Shoot) -> u64 {
+    let status = shoot.status.as_ref();
+    changes::hash((
+        shoot.uid(),
+        need::seeds_of(shoot),
+        shoot.annotations().get(SHOOT_ISOLATED_ZONE),
+        // An object from an API can always be written as JSON.
+        serde_json::to_string(&shoot.spec).unwrap_or_default(),
+        serde_json::to_string(&status.map(|status| &status.zone_isolation)).unwrap_or_default(),
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    /// Or a provider would be taken away that is to open a zone again.
+    fn shoot(change: impl Fn(&mut Value)) -> Shoot {
+        let mut shoot = json!({
+            "metadata": {"name": "web", "resourceVersion": "1"},
+            "spec": {"region": "r", "seedName": "a", "provider": {"type": "metal"}, "kubernetes": {}},
+            "status": {"seedName": "a", "hibernated": false},
+        });
+        change(&mut shoot);
+        serde_json::from_value(shoot).unwrap()
+    }
+
+    /// A flow writes its progress each second.
     #[test]
-    fn a_zone_that_is_cut_off_is_kept() {
-        let isolation = json!({"isolatedZoneID": "z", "phase": "Failover", "status": "Done",
-            "lastUpdateTime": "2026-01-01T00:00:00Z"});
-        let mut shoot: Shoot = serde_json::from_value(json!({
-            "metadata": {"name": "web", "annotations": {"a": "b", (SHOOT_ISOLATED_ZONE): "z"}},
-            "spec": {"region": "r", "provider": {"type": "metal"}},
-            "status": {"hibernated": true, "zoneIsolation": isolation},
-        }))
-        .unwrap();
-        slim(&mut shoot);
-        assert_eq!(
-            json!(shoot.metadata.annotations),
-            json!({(SHOOT_ISOLATED_ZONE): "z"})
-        );
-        let status = shoot.status.unwrap();
-        assert!(status.zone_isolation.is_some() && !status.hibernated);
+    fn the_choice_is_made_again_for_a_change_of_its_inputs_alone() {
+        let before = content(&shoot(|_| {}));
+        let is_same = |change: fn(&mut Value)| content(&shoot(change)) == before;
+        assert!(is_same(|shoot| {
+            shoot["metadata"]["resourceVersion"] = json!("2");
+            shoot["metadata"]["annotations"] = json!({"a": "b"});
+            shoot["status"]["hibernated"] = json!(true);
+        }));
+        assert!(!is_same(|shoot| {
+            shoot["metadata"]["annotations"] = json!({(SHOOT_ISOLATED_ZONE): "z"});
+        }));
+        assert!(!is_same(
+            |shoot| shoot["spec"]["networking"] = json!({"type": "calico"})
+        ));
+        assert!(!is_same(|shoot| shoot["status"]["seedName"] = json!("b")));
+        assert!(!is_same(|shoot| {
+            shoot["status"]["zoneIsolation"] = json!({"isolatedZoneID": "z", "phase": "Failover", "status": "Done",
+                "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        }));
     }
 }

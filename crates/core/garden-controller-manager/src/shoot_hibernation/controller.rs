@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::gardencore::{Shoot, ShootSpec, shoot::HibernationSchedule};
+use api::gardencore::{Shoot, shoot::HibernationSchedule};
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use runtime::{
@@ -14,7 +14,7 @@ use runtime::{
 use serde_json::json;
 
 use super::{decision::decide, schedule::Schedule};
-use crate::{Context, MANAGER, shoots};
+use crate::{Context, MANAGER};
 
 /// Pause before the next check after a write conflict; the concurrent change usually triggers an earlier
 /// check.
@@ -26,11 +26,7 @@ struct ShootHibernation {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let schedules = |spec: ShootSpec| ShootSpec {
-        hibernation: spec.hibernation,
-        ..ShootSpec::default()
-    };
-    let controller = shoots::controller(&context, schedules, |shoot| {
+    let controller = context.shoots.controller(|shoot| {
         let status = shoot.status.as_ref();
         let last = status.and_then(|status| status.last_hibernation_trigger_time.as_ref());
         runner::fingerprint((shoot.uid(), shoot.metadata.generation, last.map(|time| time.0)))

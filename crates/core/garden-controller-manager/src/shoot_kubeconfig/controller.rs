@@ -9,7 +9,6 @@ use api::{
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, Resource, ResourceExt, api::PostParams};
-use placement::its_place_alone;
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -18,7 +17,7 @@ use runtime::{
 };
 use serde_json::json;
 
-use crate::{Context, MANAGER, shoots};
+use crate::{Context, MANAGER};
 
 /// Requeue interval that detects a deleted Secret. Secrets are not watched, because a watch would read all
 /// Secrets.
@@ -33,7 +32,7 @@ struct ShootKubeconfig {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let controller = shoots::controller(&context, its_place_alone, wakes);
+    let controller = context.shoots.controller(wakes);
     context
         .run(controller, |context| ShootKubeconfig { context })
         .await;

@@ -20,7 +20,6 @@ use kube::{
         watcher,
     },
 };
-use placement::its_place_alone;
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -38,7 +37,7 @@ use super::{
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{SOURCE, backup_entry_name, read, write},
 };
-use crate::{Context, controller_registration::seed_of, shoots};
+use crate::{Context, controller_registration::seed_of};
 
 /// Number of successive write conflicts before an error. A gardenlet that reconciles the shoot writes its
 /// progress once a second, a long time compared to a read and a write.
@@ -58,7 +57,7 @@ struct ShootMigration {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let controller = shoots::controller(&context, its_place_alone, |_| None);
+    let controller = context.shoots.controller(|_| None);
     let (of_seed, of_bucket, of_entry) = (controller.store(), controller.store(), controller.store());
     // A change of a Seed triggers the shoots that are about to move to or from that seed. The end of a Seed
     // triggers the shoots that left that seed.

@@ -7,7 +7,6 @@ use kube::{
     Api, ResourceExt,
     runtime::{reflector::ObjectRef, watcher},
 };
-use placement::its_place_alone;
 use runtime::{
     Result,
     client::Cluster,
@@ -17,7 +16,7 @@ use runtime::{
 };
 
 use super::decision::{is_unplaced, obstacle, status};
-use crate::{Context, MANAGER, shoots};
+use crate::{Context, MANAGER};
 
 struct ShootPlacement {
     context: Context,
@@ -26,7 +25,7 @@ struct ShootPlacement {
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
     let seeds: Api<Seed> = context.garden.cluster_wide();
-    let controller = shoots::controller(&context, its_place_alone, |_| None);
+    let controller = context.shoots.controller(|_| None);
     let store = controller.store();
     let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
         let name = seed.name_any();

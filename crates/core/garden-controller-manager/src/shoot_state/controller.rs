@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use api::gardencore::Shoot;
+use futures::StreamExt as _;
 use kube::{
     Api, ResourceExt,
-    core::PartialObjectMeta,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
 use runtime::{
@@ -28,16 +28,13 @@ struct ShootStateProtection {
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
     let states: Api<StateMeta> = context.garden.all();
-    let shoots: Api<PartialObjectMeta<Shoot>> = context.garden.all();
-    let controller = Controller::new(states, watcher::Config::default()).watches(
-        shoots,
-        watcher::Config::default(),
-        |shoot| {
-            shoot
-                .namespace()
-                .map(|namespace| ObjectRef::new(&shoot.name_any()).within(&namespace))
-        },
-    );
+    // Also a Shoot that is gone: then no move needs the ShootState of that name.
+    let changed = context.shoots.subscribe().filter_map(|change| {
+        let shoot = &change.reference;
+        let state = |namespace: &String| ObjectRef::new(&shoot.name).within(namespace);
+        std::future::ready(shoot.namespace.as_ref().map(state))
+    });
+    let controller = Controller::new(states, watcher::Config::default()).reconcile_on(changed);
     context
         .run(controller, |context| ShootStateProtection { context })
         .await;

@@ -11,7 +11,6 @@ use kube::{
     api::PostParams,
     runtime::{reflector::ObjectRef, watcher},
 };
-use placement::its_place_alone;
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -25,7 +24,7 @@ use super::{
     protection::FINALIZER,
     seen::StateMeta,
 };
-use crate::{Context, MANAGER, shoots};
+use crate::{Context, MANAGER};
 
 /// Requeue interval after a concurrent creation of the ShootState.
 const CONFLICT_REQUEUE: Duration = Duration::from_secs(2);
@@ -37,14 +36,14 @@ struct ShootStateMaking {
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
     let states: Api<StateMeta> = context.garden.all();
-    let controller = shoots::controller(&context, its_place_alone, |_| None).watches(
-        states,
-        watcher::Config::default(),
-        |state| {
-            let namespace = state.namespace()?;
-            Some(ObjectRef::new(&state.name_any()).within(&namespace))
-        },
-    );
+    let controller =
+        context
+            .shoots
+            .controller(|_| None)
+            .watches(states, watcher::Config::default(), |state| {
+                let namespace = state.namespace()?;
+                Some(ObjectRef::new(&state.name_any()).within(&namespace))
+            });
     context
         .run(controller, |context| ShootStateMaking { context })
         .await;

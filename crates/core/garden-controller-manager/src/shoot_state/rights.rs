@@ -15,7 +15,7 @@ use std::{
 
 use api::{
     constants::PROJECT_NAME,
-    gardencore::{InternalSecret, Shoot, shoot::ShootStatus},
+    gardencore::{InternalSecret, Shoot},
     meta::ErrorCode,
 };
 use futures::{
@@ -28,7 +28,6 @@ use k8s_openapi::{
         core::v1::Namespace,
         rbac::v1::{ClusterRole, RoleBinding},
     },
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -46,7 +45,7 @@ use runtime::{
         Cluster,
         apply::{self, Object},
     },
-    controller::{Next, Reconciler, runner},
+    controller::{Next, Reconciler, SharedWatch, runner},
     error::Explain as _,
 };
 use serde_json::{Value, json};
@@ -55,7 +54,7 @@ use tokio::sync::OnceCell;
 use super::bounded::{ChunksOfStates, NamedChunks, at_most, report};
 use crate::{
     Context, MANAGER,
-    changes::{Keys, cache, without_managed_fields},
+    changes::{self, Keys, cache, concerned},
 };
 
 /// Between two applies of an unchanged ClusterRole, whose rules are not watched.
@@ -83,16 +82,18 @@ struct SeedRights {
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
     let namespaces: Api<NamespaceMeta> = context.garden.cluster_wide();
+    let shoots = context.shoots.clone();
     let (caches, changed) = Caches::watch(&context);
     let controller = Controller::new(namespaces.clone(), watcher::Config::default()).reconcile_on(changed);
     let settings = context.runner();
     let reconciler = Arc::new(SeedRights { context, caches });
-    runner::run(controller, move |_| namespaces.clone(), reconciler, settings).await;
+    let running = runner::run(controller, move |_| namespaces.clone(), reconciler, settings);
+    shoots.run_beside(running).await;
 }
 
 /// All objects of the garden from which rights follow, and the rights that were granted.
 struct Caches {
-    shoots: Store<Shoot>,
+    shoots: SharedWatch<Shoot>,
     chunks: Store<ChunkMeta>,
     roles: Store<RoleMeta>,
     bindings: Store<BindingMeta>,
@@ -104,24 +105,14 @@ impl Caches {
     fn watch(context: &Context) -> (Self, BoxStream<'static, ObjectRef<NamespaceMeta>>) {
         let garden = &context.garden;
         let granted = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
-        let (shoots, of_shoots) = cache(garden.all(), runner::few_at_a_time(), slim, of_namespace);
-        let (chunks, of_chunks) = cache(
-            garden.all(),
-            watcher::Config::default(),
-            without_managed_fields,
-            of_namespace,
-        );
-        let (roles, of_roles) = cache(
-            garden.cluster_wide(),
-            granted(),
-            without_managed_fields,
-            |role: &RoleMeta| {
-                let namespace =
-                    seed_and_namespace(&role.name_any()).map(|(_, namespace)| namespace.to_owned());
-                namespace.into_iter().collect()
-            },
-        );
-        let (bindings, of_bindings) = cache(garden.all(), granted(), without_managed_fields, of_namespace);
+        let shoots = context.shoots.clone();
+        let of_shoots = concerned(&shoots, of_namespace, content);
+        let (chunks, of_chunks) = cache(garden.all(), watcher::Config::default(), of_namespace);
+        let (roles, of_roles) = cache(garden.cluster_wide(), granted(), |role: &RoleMeta| {
+            let namespace = seed_and_namespace(&role.name_any()).map(|(_, namespace)| namespace.to_owned());
+            namespace.into_iter().collect()
+        });
+        let (bindings, of_bindings) = cache(garden.all(), granted(), of_namespace);
         let changed = select_all([of_shoots, of_chunks, of_roles, of_bindings]);
         let caches = Self {
             shoots,
@@ -140,7 +131,7 @@ impl Caches {
     async fn ready(&self) -> Result<()> {
         let ended = |_| Error::transient("the watch of the garden has ended");
         let listed = async {
-            self.shoots.wait_until_ready().await.map_err(ended)?;
+            self.shoots.wait_until_ready().await?;
             self.chunks.wait_until_ready().await.map_err(ended)?;
             self.roles.wait_until_ready().await.map_err(ended)?;
             self.bindings.wait_until_ready().await.map_err(ended)
@@ -155,7 +146,7 @@ impl Caches {
         let mut wanted: BTreeMap<String, Rights> = BTreeMap::new();
         let mut chunks: BTreeMap<String, ChunksOfStates> = BTreeMap::new();
         let mut hosts = BTreeMap::new();
-        for shoot in in_namespace(&self.shoots, namespace) {
+        for shoot in in_namespace(&self.shoots.store(), namespace) {
             if let Some(seed) = host(&shoot) {
                 let rights = wanted.entry(seed.to_owned()).or_default();
                 rights.shoots.insert(shoot.name_any());
@@ -203,21 +194,9 @@ fn of_namespace<K: ResourceExt>(object: &K) -> Keys {
     object.namespace().into_iter().collect()
 }
 
-/// Keeps the name of a Shoot and its host.
-fn slim(shoot: &mut Shoot) {
-    let seed_name = shoot.status.take().and_then(|status| status.seed_name);
-    let mut slim = Shoot::new(&shoot.name_any(), api::gardencore::ShootSpec::default());
-    slim.metadata = ObjectMeta {
-        name: shoot.metadata.name.take(),
-        namespace: shoot.metadata.namespace.take(),
-        resource_version: shoot.metadata.resource_version.take(),
-        ..ObjectMeta::default()
-    };
-    slim.status = Some(ShootStatus {
-        seed_name,
-        ..ShootStatus::default()
-    });
-    *shoot = slim;
+/// The fields of a Shoot from which rights follow.
+fn content(shoot: &Shoot) -> u64 {
+    changes::hash((shoot.uid(), host(shoot)))
 }
 
 fn host(shoot: &Shoot) -> Option<&str> {

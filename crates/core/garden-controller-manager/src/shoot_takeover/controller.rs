@@ -15,7 +15,6 @@ use kube::{
     Api, ResourceExt,
     runtime::{reflector::ObjectRef, watcher},
 };
-use placement::its_place_alone;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -43,7 +42,6 @@ use super::{
 use crate::{
     Context, MANAGER,
     shoot_migration::{self, wanted_move},
-    shoots,
 };
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -83,7 +81,7 @@ fn counter_of_process(metrics: &Metrics) -> Family<Labels, Counter> {
 pub async fn run(context: Context) {
     let seen = Arc::<Mutex<TakeoverObservations>>::default();
     let forced = counter_of_process(&context.metrics);
-    let controller = shoots::controller(&context, its_place_alone, |_| None);
+    let controller = context.shoots.controller(|_| None);
     let known = controller.store();
     let seeds: Api<Seed> = context.garden.cluster_wide();
     // A Seed change may fulfil the condition that an approval waits for: owner checks were enabled, or the

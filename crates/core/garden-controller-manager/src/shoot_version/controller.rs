@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::gardencore::{CloudProfile, Shoot, ShootSpec, shoot::Kubernetes};
+use api::gardencore::{CloudProfile, Shoot};
 use kube::{
     Api, ResourceExt,
     runtime::{reflector::ObjectRef, watcher},
@@ -17,7 +17,7 @@ use runtime::{
 use serde_json::json;
 
 use super::choice::newest;
-use crate::{Context, MANAGER, shoots};
+use crate::{Context, MANAGER};
 
 struct ShootVersion {
     context: Context,
@@ -26,16 +26,7 @@ struct ShootVersion {
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
     let profiles: Api<CloudProfile> = context.garden.cluster_wide();
-    let version = |spec: ShootSpec| ShootSpec {
-        kubernetes: Kubernetes {
-            version: spec.kubernetes.version,
-            ..Kubernetes::default()
-        },
-        cloud_profile: spec.cloud_profile,
-        cloud_profile_name: spec.cloud_profile_name,
-        ..ShootSpec::default()
-    };
-    let controller = shoots::controller(&context, version, |_| None);
+    let controller = context.shoots.controller(|_| None);
     let store = controller.store();
     let controller = controller.watches(profiles, watcher::Config::default(), move |profile| {
         let name = profile.name_any();

@@ -7,7 +7,6 @@ use api::{
     gardencore::Shoot,
 };
 use kube::{Api, ResourceExt};
-use placement::its_place_alone;
 use runtime::{
     Result,
     client::Cluster,
@@ -17,7 +16,7 @@ use runtime::{
 use serde_json::{Value, json};
 
 use super::decision::{Decision, decide};
-use crate::{Context, MANAGER, shoots};
+use crate::{Context, MANAGER};
 
 /// Pause before the next check after a write conflict; the concurrent change usually triggers an earlier
 /// check.
@@ -32,7 +31,7 @@ struct ShootZoneExpiry {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let controller = shoots::controller(&context, its_place_alone, |shoot| {
+    let controller = context.shoots.controller(|shoot| {
         let said = [SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_EXPIRES].map(|key| shoot.annotations().get(key));
         runner::fingerprint((shoot.uid(), said))
     });

@@ -9,7 +9,7 @@ use std::{fmt::Debug, fs, panic::Location, path::PathBuf, sync::Arc, time::Durat
 use anyhow::{Context, Result};
 use api::gardencore::{BackupEntry, InternalSecret, InternalSecretFields, Project, Seed, Shoot, ShootState};
 use clap::Parser;
-use garden_controller_manager::{Config, Context as ManagerContext};
+use garden_controller_manager::{Config, Context as ManagerContext, shoots};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{core::v1::Secret, rbac::v1::Role},
@@ -126,8 +126,10 @@ impl Garden {
     /// What a controller of garden-controller-manager is given, with its rights and these flags.
     pub fn context(&self, flags: &[&str]) -> ManagerContext {
         let program = ["garden-controller-manager"];
+        let garden = runtime::client::Garden::new(self.manager.clone(), &Permit::sole("a test"));
         ManagerContext {
-            garden: runtime::client::Garden::new(self.manager.clone(), &Permit::sole("a test")),
+            shoots: shoots::watch(&garden),
+            garden,
             config: Arc::new(Config::parse_from(program.iter().chain(flags))),
             events: Events::new(self.manager.clone(), "garden-controller-manager"),
             metrics: Metrics::default(),

@@ -11,6 +11,7 @@ use clap::Parser;
 use garden_controller_manager::{
     Config, Context,
     shoot_migration::{self, Verdict, change, decide},
+    shoots,
 };
 use kube::{
     Api, ResourceExt,
@@ -89,11 +90,11 @@ async fn beside_the_controller(garden: &Garden, flags: &[&str], work: impl Futur
     let flags = ["garden-controller-manager"]
         .into_iter()
         .chain(flags.iter().copied());
+    let client =
+        runtime::client::Garden::new(garden.administrator(), &runtime::client::Permit::sole("a test"));
     let context = Context {
-        garden: runtime::client::Garden::new(
-            garden.administrator(),
-            &runtime::client::Permit::sole("a test"),
-        ),
+        shoots: shoots::watch(&client),
+        garden: client,
         config: Arc::new(Config::parse_from(flags)),
         events: Events::new(garden.administrator(), "garden-controller-manager"),
         metrics: Metrics::default(),
