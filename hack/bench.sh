@@ -50,7 +50,7 @@ measure() {
 idle() {
   printf '\n| process | looks after | memory of its own | with its program'"'"'s file | open files | time on a processor |\n|---|---|---|---|---|---|\n'
   for shoots in 50 250; do
-    measure "a gardenlet with $shoots shoots" a_gardenlet_with_250_shoots_idles_below_40_mib \
+    measure "a gardenlet with $shoots shoots" a_gardenlet_idles_in_little_memory \
       REPOT_IDLE_SHOOTS=$shoots REPOT_IDLE_CARE=30s
   done
   for large in 0 20; do

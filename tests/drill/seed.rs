@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use extension::OwnerChecks;
 use gardenlet::context::Heartbeat;
-use gardenlet::{Config, Context, controllers};
+use gardenlet::{Config, Context, controllers, shoots};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
@@ -143,8 +143,10 @@ impl RunningSeed {
     pub fn gardenlet(&self, names: &[&'static str]) -> JoinSet<()> {
         let process = Process::new("drill");
         let permit = Permit::sole("the drill has no other process");
+        let garden = Garden::new(self.garden.clone(), &permit);
         let context = Context {
-            garden: Garden::new(self.garden.clone(), &permit),
+            shoots: shoots::watch(&garden, self.name),
+            garden,
             seed: Seed::new(self.client(), &permit),
             seed_name: self.name.to_owned(),
             settings: Arc::clone(&self.settings),

@@ -391,8 +391,10 @@ async fn start(
     let garden = plane
         .client("gardener.cloud:system:seed:seed-a", &[SEEDS])
         .await?;
+    let client = Garden::new(garden.clone(), &permit);
     let of_seed = Arc::new(gardenlet::Context {
-        garden: Garden::new(garden.clone(), &permit),
+        shoots: gardenlet::shoots::watch(&client, "seed-a"),
+        garden: client,
         seed: Seed::new(plane.client(GARDENLET, &[]).await?, &permit),
         seed_name: "seed-a".into(),
         settings: Arc::new(config.settings()),

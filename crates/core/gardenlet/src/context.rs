@@ -5,10 +5,11 @@ use std::{
     time::Duration,
 };
 
+use api::gardencore::Shoot;
 use parts::Settings;
 use runtime::{
     client::{Cluster, Garden, Seed, apply::FieldManager},
-    controller::{Events, runner},
+    controller::{Events, SharedWatch, runner},
     process::metrics::Metrics,
 };
 use tokio::{sync::watch, time::Instant};
@@ -24,6 +25,8 @@ pub const MANAGER: FieldManager = FieldManager("gardenlet");
 pub struct Context {
     /// The garden, with the identity of this seed.
     pub garden: Garden,
+    /// All Shoots, for all controllers: [`shoots::watch`](crate::shoots::watch).
+    pub shoots: SharedWatch<Shoot>,
     /// The seed.
     pub seed: Seed,
     /// The seed's name in the garden.

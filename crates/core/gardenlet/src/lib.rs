@@ -19,6 +19,7 @@ mod node;
 pub mod seed;
 pub mod shoot;
 pub mod shoot_state;
+pub mod shoots;
 mod words;
 pub mod zone_isolation;
 

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
-use gardenlet::{Config, Context, controllers};
+use gardenlet::{Config, Context, controllers, shoots};
 use manager::{GARDENLET, answer_if_asked, assign, start_controllers};
 use runtime::{
     client::{Cluster, Connection, Garden, Permit, Seed},
@@ -38,6 +38,7 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
         let garden = Garden::new(garden.clone(), permit);
         Context {
             garden_events: Events::new(garden.client().clone(), "gardenlet"),
+            shoots: shoots::watch(&garden, &config.seed_name),
             garden,
             seed: Seed::new(seed.clone(), permit),
             seed_name: config.seed_name.clone(),

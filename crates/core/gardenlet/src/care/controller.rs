@@ -48,7 +48,7 @@ use super::{
     settle::settle,
     webhooks,
 };
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoots::is_hosted};
 
 /// The conditions that every shoot gets.
 const CONDITIONS: [&str; 5] = [
@@ -82,13 +82,14 @@ type OwnSeed = Arc<Mutex<Option<Arc<Seed>>>>;
 /// Runs the controller until shutdown.
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
-    let mine = runner::few_at_a_time().fields(&format!("status.seedName={}", context.seed_name));
+    let shoots = context.shoots.clone();
     // Progress and conditions change often, and do not affect the checks.
-    let controller = runner::controller(garden.all::<Shoot>(), mine, |shoot: &Shoot| {
-        let operation = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
+    let controller = shoots.controller(|shoot| {
+        let status = shoot.status.as_ref();
+        let operation = status.and_then(|status| status.last_operation.as_ref());
         runner::fingerprint((
-            shoot.uid(),
             shoot.metadata.deletion_timestamp.as_ref().map(|t| t.0),
+            status.and_then(|status| status.seed_name.as_deref()),
             operation.map(|o| (o.type_ as u8, o.state as u8)),
         ))
     });
@@ -107,7 +108,8 @@ pub async fn run(context: Arc<Context>) {
         own_seed,
         looked: Mutex::default(),
     });
-    runner::run_namespaced(controller, &garden, care, settings).await;
+    let running = runner::run_namespaced(controller, &garden, care, settings);
+    shoots.run_beside(running).await;
 }
 
 /// Whether this gardenlet reports the conditions of a shoot: the control plane is here or comes here, and is
@@ -133,6 +135,15 @@ fn is_told(shoot: &Shoot, change: impl Fn(&ShootStatus, &mut Vec<Condition>)) ->
 
 impl Reconciler<Shoot> for Care {
     const NAME: &'static str = "care";
+
+    /// The store holds the Shoots of all seeds. A Shoot that has left the seed is forgotten.
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        let is_hosted = is_hosted(shoot, &self.context.seed_name);
+        if !is_hosted {
+            self.looked().remove(&key(shoot));
+        }
+        is_hosted
+    }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let period = self.context.config.care_sync_period;

@@ -57,16 +57,15 @@ const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
 pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
     let garden = context.garden.clone();
     let stop = EmergencyStop::new();
-    let shoots = watched::watch(&garden, &hooks);
-    let controller = shoots
-        .flows
-        .reconcile_all_on(stop.changes(&garden, &context.seed_name));
+    let shoots = context.shoots.clone();
+    let controller =
+        watched::flows(&shoots, &hooks).reconcile_all_on(stop.changes(&garden, &context.seed_name));
     let settings = context.runner();
     let lost = Arc::<LostShoots>::default();
-    let hook_controller = hooks.run(shoots.hooks, Arc::clone(&lost));
+    let accompanied = hooks.run(watched::accompanied(&shoots, &hooks), Arc::clone(&lost));
     // There from the start, so that a first loss is seen as one.
     data_loss::metrics(&context.metrics);
-    metrics::register(&context.metrics, &context.seed_name, &shoots.known);
+    metrics::register(&context.metrics, &context.seed_name, &shoots.store());
     let pace = Pace::registered(&context.metrics);
     let reconciler = Arc::new(ShootReconciler {
         context,
@@ -77,10 +76,7 @@ pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
         stop,
     });
     let flows = runner::run_namespaced(controller, &garden, reconciler, settings);
-    tokio::select! {
-        ((), ()) = future::join(flows, hook_controller) => {}
-        () = shoots.watch => {}
-    }
+    shoots.run_beside(future::join(flows, accompanied)).await;
 }
 
 struct ShootReconciler {

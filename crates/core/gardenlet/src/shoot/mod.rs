@@ -15,7 +15,6 @@ pub mod operation;
 pub mod operation_hooks;
 pub(crate) mod ownership;
 pub(crate) mod pause;
-mod pending_shoots;
 mod project;
 mod state_left_out;
 mod watched;

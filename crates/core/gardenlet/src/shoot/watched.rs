@@ -1,90 +1,48 @@
-//! The watch of all Shoots in the garden, and the changes of a Shoot that wake the controllers.
+//! The changes of a Shoot that wake the controller of flows, and the controller of the companion.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, future::ready, sync::Arc};
 
 use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
-use futures::{FutureExt as _, StreamExt as _, future, future::BoxFuture};
+use futures::StreamExt as _;
 use kube::{
     ResourceExt,
-    runtime::{
-        Controller, PredicateConfig, WatchStreamExt as _,
-        reflector::{self, Store},
-        watcher,
-    },
+    runtime::{Controller, reflector::ObjectRef},
 };
-use placement::{its_place_alone, remembered};
-use runtime::{
-    client::{Cluster, Garden},
-    controller::runner,
-};
-use tracing::debug;
+use runtime::controller::{Change, SharedWatch, runner};
 
-use super::{operation_hooks::OperationHooks, pending_shoots::PendingShoots};
+use super::companion::Companion;
 
-/// The controllers of Shoots, and the watch that feeds both.
-pub(super) struct WatchedShoots {
-    /// The controller of flows.
-    pub(super) flows: Controller<Shoot>,
-    /// The controller of the hooks.
-    pub(super) hooks: Controller<Shoot>,
-    /// The cache of all Shoots.
-    pub(super) known: Store<Shoot>,
-    /// Runs the watch, for as long as the controllers run.
-    pub(super) watch: BoxFuture<'static, ()>,
+/// The controller of flows.
+pub(super) fn flows(shoots: &SharedWatch<Shoot>, companion: &Arc<dyn Companion>) -> Controller<Shoot> {
+    let companion = Arc::clone(hooks);
+    shoots.controller(move |shoot| fingerprint(&*hooks, shoot))
 }
 
-/// Watches all Shoots of the garden. A controller without a free slot reads no changes, so the watch runs
-/// beside both controllers. The number of Shoots bounds the queue of a controller ([`PendingShoots`]).
-pub(super) fn watch(garden: &Garden, hooks: &Arc<dyn OperationHooks>) -> WatchedShoots {
-    let (reader, writer) = reflector::store();
-    let [flows, hook_changes] = [(); 2].map(|()| Arc::<PendingShoots>::default());
-    let (to_flows, to_hooks) = (Arc::clone(&flows), Arc::clone(&hook_changes));
-    let (for_flows, for_hooks) = (Arc::clone(hooks), Arc::clone(hooks));
-    let mut last = HashMap::new();
-    let changes = watcher(garden.all(), runner::few_at_a_time())
-        .default_backoff()
-        .modify(|shoot: &mut Shoot| {
-            shoot.managed_fields_mut().clear();
-            remembered(shoot, its_place_alone);
-        })
-        .reflect(writer)
-        .touched_objects()
-        .inspect(move |shoot| {
-            if let Ok(shoot) = shoot
-                && wakes_hook_controller(&*for_hooks, &mut last, shoot)
-            {
-                to_hooks.add(shoot);
-            }
-        })
-        .predicate_filter(
-            move |shoot: &Shoot| fingerprint(&*for_flows, shoot),
-            PredicateConfig::default(),
-        )
-        .for_each(move |shoot| {
-            match shoot {
-                Ok(shoot) => to_flows.add(&shoot),
-                Err(error) => debug!(%error, "the watch of Shoots is begun anew"),
-            }
-            future::ready(())
-        });
-    WatchedShoots {
-        flows: Controller::for_stream(flows.stream(), reader.clone()),
-        hooks: Controller::for_stream(hook_changes.stream(), reader.clone()),
-        known: reader,
-        watch: changes.boxed(),
-    }
+/// The controller of the hooks.
+pub(super) fn accompanied(shoots: &SharedWatch<Shoot>, companion: &Arc<dyn Companion>) -> Controller<Shoot> {
+    let (hooks, mut last) = (Arc::clone(hooks), HashMap::new());
+    let changed = shoots.subscribe().filter_map(move |change| {
+        let wakes = wakes_companion(&*hooks, &mut last, &change);
+        ready(wakes.then(|| change.reference.as_ref().clone()))
+    });
+    shoots.controller_on(changed)
 }
 
 /// Whether the change of a Shoot wakes the controller of the hooks. `last`: the last fingerprint of each
-/// Shoot with work for this controller, by uid.
-fn wakes_hook_controller(hooks: &dyn OperationHooks, last: &mut HashMap<String, u64>, shoot: &Shoot) -> bool {
-    let uid = shoot.uid().unwrap_or_default();
-    let Some(own) = hooks.own_fingerprint(shoot) else {
-        last.remove(&uid);
+/// Shoot with work for the hooks.
+fn wakes_companion(
+    hooks: &dyn OperationHooks,
+    last: &mut HashMap<Arc<ObjectRef<Shoot>>, u64>,
+    change: &Change<Shoot>,
+) -> bool {
+    let shoot = change.object.as_deref();
+    let own = shoot.and_then(|shoot| Some((shoot, hooks.own_fingerprint(shoot)?)));
+    let Some((shoot, own)) = own else {
+        last.remove(&change.reference);
         return false;
     };
-    let state = runner::fingerprint((fingerprint(hooks, shoot), own));
-    state.is_none_or(|state| last.insert(uid, state) != Some(state))
+    let state = runner::fingerprint((shoot.uid(), fingerprint(hooks, shoot), own));
+    state.is_none_or(|state| last.insert(Arc::clone(&change.reference), state) != Some(state))
 }
 
 /// The fields of a Shoot that wake the controller of flows. The controller's own writes of progress and

@@ -13,14 +13,10 @@ use api::{
 use futures::StreamExt;
 use kube::{
     Api, ResourceExt,
-    runtime::{
-        Controller, WatchStreamExt,
-        reflector::{self, ObjectRef, Store},
-        watcher,
-    },
+    runtime::reflector::{ObjectRef, Store},
 };
 use parts::{Residency, ShootState, shoot_state::Kept, tenant};
-use placement::{its_place_alone, names, remembered};
+use placement::names;
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -35,7 +31,7 @@ use super::{
     duty::{Stage, kept, not_synced, tell_left_out, up_to_date},
     gauge::Gauges,
 };
-use crate::{Context, MANAGER, care};
+use crate::{Context, MANAGER, care, shoots::is_hosted};
 
 /// Shortest pause after an awaited object was missing. A change in the meantime ends the pause.
 const MISSING_OBJECT_PAUSE: Duration = Duration::from_secs(15);
@@ -49,20 +45,9 @@ struct Sync {
 /// Runs the controller until shutdown.
 pub async fn run(context: Arc<Context>) {
     let changes = Arc::new(Mutex::new(Debounce::default()));
-    let (shoots, writer) = reflector::store();
-    let mine = runner::few_at_a_time().fields(&format!("status.seedName={}", context.seed_name));
-    let garden = context.garden.clone();
-    let stream = watcher(garden.all::<Shoot>(), mine)
-        .default_backoff()
-        .modify(slim)
-        .reflect(writer)
-        .touched_objects()
-        .predicate_filter(wakes, kube::runtime::PredicateConfig::default());
-    let controller = Controller::for_stream(stream, shoots.clone()).reconcile_on(touched(
-        &context,
-        shoots,
-        Arc::clone(&changes),
-    ));
+    let (garden, shoots) = (context.garden.clone(), context.shoots.clone());
+    let touched = touched(&context, shoots.store(), Arc::clone(&changes));
+    let controller = shoots.controller(wakes).reconcile_on(touched);
     let mut settings = context.runner();
     settings.concurrency = context.config.shoot_state.concurrent_shoot_state_syncs;
     let gauges = Gauges::of_process(&context.metrics);
@@ -71,19 +56,8 @@ pub async fn run(context: Arc<Context>) {
         changes,
         gauges,
     });
-    runner::run_namespaced(controller, &garden, sync, settings).await;
-}
-
-/// The part of a Shoot in the cache: the namespace of the shoot in the seed, and the last operation.
-fn slim(shoot: &mut Shoot) {
-    shoot.metadata.managed_fields = None;
-    shoot.metadata.annotations = None;
-    remembered(shoot, its_place_alone);
-    if let Some(status) = &mut shoot.status {
-        status.conditions = Vec::new();
-        status.constraints = Vec::new();
-        status.last_errors = Vec::new();
-    }
+    let running = runner::run_namespaced(controller, &garden, sync, settings);
+    shoots.run_beside(running).await;
 }
 
 fn wakes(shoot: &Shoot) -> Option<u64> {
@@ -103,9 +77,11 @@ fn touched(
     shoots: Store<Shoot>,
     changes: Arc<Mutex<Debounce>>,
 ) -> impl futures::Stream<Item = ObjectRef<Shoot>> + Send + use<> {
+    let seed = context.seed_name.clone();
     changes::namespaces(&context.seed).filter_map(move |namespace| {
-        let is_it = |shoot: &Arc<Shoot>| names::recorded_technical_id(shoot) == Some(namespace.as_str());
-        let shoot = shoots.state().into_iter().find(is_it);
+        let shoot = shoots.find(|shoot| {
+            names::recorded_technical_id(shoot) == Some(namespace.as_str()) && is_hosted(shoot, &seed)
+        });
         let reference = shoot.map(|shoot| {
             let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
             changes.touch(&key(&shoot), Instant::now());
@@ -121,6 +97,15 @@ fn key(shoot: &Shoot) -> String {
 
 impl Reconciler<Shoot> for Sync {
     const NAME: &'static str = "shoot-state";
+
+    /// The store holds the Shoots of all seeds. A Shoot that has left the seed is forgotten.
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        let is_hosted = is_hosted(shoot, &self.context.seed_name);
+        if !is_hosted && self.changes().forget(&key(shoot)) {
+            self.gauges.forget(shoot);
+        }
+        is_hosted
+    }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let key = key(&shoot);

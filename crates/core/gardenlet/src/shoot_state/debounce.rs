@@ -62,9 +62,9 @@ impl Debounce {
         self.0.entry(key.to_owned()).or_default().done = Some((now, stage));
     }
 
-    /// This key needs no writes any more.
-    pub(super) fn forget(&mut self, key: &str) {
-        self.0.remove(key);
+    /// This key needs no writes any more. Returns whether the key was known.
+    pub(super) fn forget(&mut self, key: &str) -> bool {
+        self.0.remove(key).is_some()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
-use gardenlet::{Config, Context, context::Heartbeat};
+use gardenlet::{Config, Context, context::Heartbeat, shoots};
 use kube::Client;
 use runtime::{
     client::{Garden, Permit, Seed},
@@ -23,8 +23,10 @@ pub fn context(client: &Client, flags: &[&str]) -> Result<Context> {
     ];
     let config = Config::try_parse_from(needed.iter().chain(flags))?;
     let permit = Permit::sole("a test");
+    let garden = Garden::new(client.clone(), &permit);
     Ok(Context {
-        garden: Garden::new(client.clone(), &permit),
+        shoots: shoots::watch(&garden, "seed-a"),
+        garden,
         seed: Seed::new(client.clone(), &permit),
         seed_name: "seed-a".into(),
         settings: Arc::new(config.settings()),
