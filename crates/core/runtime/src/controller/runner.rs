@@ -77,8 +77,8 @@ pub trait Reconciler<K: Object>: Send + Sync + 'static {
 }
 
 /// A watch of objects whose size the writers of the objects control. An answer is decoded in memory
-/// completely before `slim` reduces an object. A starting process has several answers in memory at once, so
-/// the pages are small.
+/// completely before the fields that no controller reads are removed. A starting process has several answers
+/// in memory at once, so the pages are small.
 #[must_use]
 pub fn few_at_a_time() -> watcher::Config {
     watcher::Config::default().page_size(10)
@@ -92,23 +92,10 @@ pub fn controller<K: Object + Sync>(
     config: watcher::Config,
     fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static,
 ) -> Controller<K> {
-    controller_of(api, config, |_| {}, fingerprint)
-}
-
-/// As [`controller`]; `slim` removes the fields of an object that the cache must not hold.
-pub fn controller_of<K: Object + Sync>(
-    api: Api<K>,
-    config: watcher::Config,
-    mut slim: impl FnMut(&mut K) + Send + 'static,
-    fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static,
-) -> Controller<K> {
     let (reader, writer) = reflector::store();
     let changes = watcher(api, config)
         .default_backoff()
-        .modify(move |object| {
-            object.managed_fields_mut().clear();
-            slim(object);
-        })
+        .modify(|object| object.managed_fields_mut().clear())
         .reflect(writer)
         .touched_objects()
         .predicate_filter(fingerprint, kube::runtime::PredicateConfig::default());
