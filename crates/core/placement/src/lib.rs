@@ -22,8 +22,10 @@
 //! | `remembered` | the part of a Shoot that a watch of all Shoots keeps |
 //! | `owner_terms` | the hash of the owner terms of a Seed |
 //! | `takeover` | the conditions of a takeover that the status of the Shoot reports |
+//! | `credentials` | the Secrets of the garden that a seed reads |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
 
+pub mod credentials;
 pub mod extensions;
 pub mod isolation;
 pub mod journey;
