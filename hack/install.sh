@@ -18,18 +18,21 @@ PARTS=$STATE/install
 ZONES="a b c"
 mkdir -p "$PARTS" && chmod 700 "$PARTS"
 
-# Credentials of the landscape, which Seeds refer to.
+# Credentials of the landscape, which Seeds refer to: of each seed in its own namespace of the garden.
 garden_secrets() {
   local seed
   for seed in seed-a seed-b; do
-    at garden -n garden create secret generic "backup-$seed" --dry-run=client -o yaml \
+    at garden create namespace "seed-$seed" --dry-run=client -o yaml
+    echo ---
+    at garden -n "seed-$seed" create secret generic backup --dry-run=client -o yaml \
       --from-literal=accessKeyID="$S3_ACCESS_KEY_ID" --from-literal=secretAccessKey="$S3_SECRET_ACCESS_KEY" \
       --from-literal=region="$S3_REGION" --from-literal=endpoint="$S3_ENDPOINT"
     echo ---
+    at garden -n "seed-$seed" create secret generic dns --dry-run=client -o yaml \
+      --from-literal=server="$DNS_SERVER" --from-literal=tsigKeyName="$TSIG_KEY_NAME" \
+      --from-literal=tsigSecret="$TSIG_SECRET" --from-literal=tsigAlgorithm="$TSIG_ALGORITHM"
+    echo ---
   done
-  at garden -n garden create secret generic dns --dry-run=client -o yaml \
-    --from-literal=server="$DNS_SERVER" --from-literal=tsigKeyName="$TSIG_KEY_NAME" \
-    --from-literal=tsigSecret="$TSIG_SECRET" --from-literal=tsigAlgorithm="$TSIG_ALGORITHM"
 }
 
 # kubeconfig_for SERVER CA USER_ENTRY: a kubeconfig with one of everything.
@@ -244,18 +247,18 @@ gardenlet:
       backup:
         provider: local
         region: local
-        credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup-$seed}
+        credentialsRef: {apiVersion: v1, kind: Secret, namespace: seed-$seed, name: backup}
       dns:
         internal:
           type: local
           domain: internal.$DNS_ZONE
           zone: $DNS_ZONE
-          credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}
+          credentialsRef: {apiVersion: v1, kind: Secret, namespace: seed-$seed, name: dns}
         defaults:
         - type: local
           domain: shoots.$DNS_ZONE
           zone: $DNS_ZONE
-          credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}
+          credentialsRef: {apiVersion: v1, kind: Secret, namespace: seed-$seed, name: dns}
       networks:
         pods: $(pod_cidr "$seed")
         services: $(service_cidr "$seed")

@@ -324,11 +324,11 @@ async fn put_back(states: &Api<ShootState>, name: &str, spec: &Value) {
 
 /// Changes the credential key of seed-a's bucket, and returns the former key.
 async fn change_store_key(landscape: &Landscape, key: &str) -> String {
-    let secrets: Api<Secret> = Api::namespaced(landscape.garden.clone(), "garden");
-    let former = secrets.get("backup-seed-a").await.unwrap();
+    let secrets: Api<Secret> = Api::namespaced(landscape.garden.clone(), "seed-seed-a");
+    let former = secrets.get("backup").await.unwrap();
     let patch = json!({"stringData": {"secretAccessKey": key}});
     secrets
-        .patch("backup-seed-a", &PatchParams::default(), &Patch::Merge(&patch))
+        .patch("backup", &PatchParams::default(), &Patch::Merge(&patch))
         .await
         .unwrap();
     String::from_utf8(former.data.unwrap()["secretAccessKey"].0.clone()).unwrap()

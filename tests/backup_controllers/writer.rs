@@ -8,7 +8,6 @@ use std::{
 
 use anyhow::{Context, Result};
 use api::{
-    constants::GARDEN_NAMESPACE,
     gardencore::{BackupBucket, BackupBucketProvider, BackupBucketSpec, BackupEntry, BackupEntrySpec},
     meta::{LastOperation, LastOperationState, ObjectReference},
 };
@@ -122,8 +121,8 @@ async fn bucket_of(garden: &Client, round: u64) -> Result<[Wait; 2]> {
     let credentials = ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Secret".to_owned()),
-        namespace: Some(GARDEN_NAMESPACE.to_owned()),
-        name: Some(format!("backup-{SEED}")),
+        namespace: Some(format!("seed-{SEED}")),
+        name: Some("backup".to_owned()),
         ..ObjectReference::default()
     };
     let spec = BackupBucketSpec {

@@ -5,6 +5,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::pinned_kind;
 use kube::{Client, ResourceExt};
+use placement::credentials::seed_namespace;
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, ObjectStore};
 
@@ -69,22 +70,6 @@ pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) 
             "cloud",
             &json!({"namespace": CLOUD, "kubeconfig": kubeconfig}),
         ),
-        secret(
-            "garden",
-            "dns",
-            &json!({
-                "server": dns.address, "tsigKeyName": dns.tsig_key_name,
-                "tsigSecret": dns.tsig_secret, "tsigAlgorithm": dns.tsig_algorithm,
-            }),
-        ),
-        secret(
-            "garden",
-            "backup",
-            &json!({
-                "accessKeyID": store.access_key_id, "secretAccessKey": store.secret_access_key,
-                "region": store.region, "endpoint": store.endpoint,
-            }),
-        ),
         json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": {"name": "local"},
             "spec": {
@@ -105,16 +90,39 @@ pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) 
             "provider": {"type": "local"}, "secretRef": {"name": "cloud", "namespace": PROJECT},
         }),
     ];
-    for object in objects {
+    for object in objects.into_iter().chain(credentials(dns, store)) {
         apply(&client, object).await?;
     }
     Ok(())
 }
 
+/// The namespace of each seed with its credentials, as garden-controller-manager labels the namespace.
+fn credentials(dns: &NameServer, store: &ObjectStore) -> Vec<Value> {
+    let of_seed = |seed: &str| {
+        let home = seed_namespace(seed);
+        let mut namespace = namespace(&home);
+        namespace["metadata"]["labels"] = json!({"gardener.cloud/role": "seed"});
+        let dns = json!({
+            "server": dns.address, "tsigKeyName": dns.tsig_key_name,
+            "tsigSecret": dns.tsig_secret, "tsigAlgorithm": dns.tsig_algorithm,
+        });
+        let backup = json!({
+            "accessKeyID": store.access_key_id, "secretAccessKey": store.secret_access_key,
+            "region": store.region, "endpoint": store.endpoint,
+        });
+        [
+            namespace,
+            secret(&home, "dns", &dns),
+            secret(&home, "backup", &backup),
+        ]
+    };
+    ["seed-a", "seed-b"].into_iter().flat_map(of_seed).collect()
+}
+
 /// A Seed with backups and a domain; the DNS server `authority` serves the domain's names.
 pub fn seed(name: &str, authority: &str) -> Value {
-    let secret =
-        |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
+    let home = seed_namespace(name);
+    let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "namespace": home, "name": name});
     let domain = |domain: String| json!({"type": "local", "domain": domain, "zone": DOMAIN, "credentialsRef": secret("dns")});
     json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},

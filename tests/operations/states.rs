@@ -207,11 +207,12 @@ pub async fn a_dry_run_is_answered(garden: &Desk) -> Result<()> {
 /// The garden accepts an example file: the namespace of the project is there, and the policies are in force.
 /// `apply`: the documented command.
 pub async fn an_example_can_be_applied(garden: &Desk, apply: &str) -> Result<()> {
-    let namespace = "kubectl create namespace garden-dev --dry-run=client -o yaml | kubectl apply -f -";
-    garden
-        .run("bash", &["-c", namespace])
-        .await?
-        .or_fail("namespace")?;
+    // A dry run creates no namespace for the later objects of a file.
+    for namespace in ["garden-dev", "seed-seed-a", "seed-seed-b"] {
+        let create =
+            format!("kubectl create namespace {namespace} --dry-run=client -o yaml | kubectl apply -f -");
+        garden.run("bash", &["-c", &create]).await?.or_fail("namespace")?;
+    }
     let dry_run = format!("{apply} --dry-run=server");
     eventually("the example is accepted", IN_FORCE_WITHIN, || async {
         let said = garden.run("bash", &["-c", &dry_run]).await?;

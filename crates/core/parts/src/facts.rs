@@ -34,8 +34,11 @@ use crate::{
 /// Requeue interval while the version is open; an edit of the Shoot triggers earlier.
 const WAIT_FOR_VERSION: Duration = Duration::from_secs(60);
 
-/// The facts of a shoot on a seed, with the seed's part in `residency`. The facts stay constant while a flow
-/// runs, except [`Facts::close_deadline`].
+/// Requeue interval while garden-controller-manager has not granted the right to a Secret yet. The right
+/// follows a write of `status.seedName` or of a binding within a second.
+const WAIT_FOR_RIGHT: Duration = Duration::from_secs(1);
+
+/// The facts of a shoot on a seed. The facts stay constant while a flow runs.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The garden.
@@ -196,14 +199,17 @@ impl Facts {
     /// A Secret of the garden that the Shoot or the Seed names.
     pub(crate) async fn garden_secret(&self, namespace: &str, name: &str) -> Result<Secret> {
         let api: Api<Secret> = self.garden.namespaced(namespace);
-        api.get_opt(name)
-            .await
-            .context(format_args!("could not read Secret {namespace}/{name}"))?
-            .ok_or_else(|| {
-                configuration_problem(format!(
-                    "there is no Secret {namespace}/{name} in the garden: create it"
-                ))
-            })
+        let found = match api.get_opt(name).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                return Err(no_right_yet(namespace, name));
+            }
+            other => other.context(format_args!("could not read Secret {namespace}/{name}"))?,
+        };
+        found.ok_or_else(|| {
+            configuration_problem(format!(
+                "there is no Secret {namespace}/{name} in the garden: create it"
+            ))
+        })
     }
 
     async fn binding<K>(&self, namespace: &str, name: &str) -> Result<K>
@@ -221,6 +227,28 @@ impl Facts {
                     "there is no {kind} {namespace}/{name}, which the Shoot names: create it"
                 ))
             })
+    }
+}
+
+/// The wait for the right to a Secret. Rights name the Secret, so the answer for a missing Secret without a
+/// right is the same.
+pub(crate) fn no_right_yet(namespace: &str, name: &str) -> Error {
+    Error::not_ready(
+        WAIT_FOR_RIGHT,
+        format!(
+            "garden-controller-manager has not given this seed the right to Secret {namespace}/{name} of the garden yet. If it stays \
+             so: the seed reads the Secrets of its own shoots in namespaces of projects, and its own credentials in namespace \
+             seed-<name>"
+        ),
+    )
+}
+
+/// Facts that concern only this seed are in [`Residency`].
+impl std::ops::Deref for Facts {
+    type Target = Residency;
+
+    fn deref(&self) -> &Residency {
+        &self.residency
     }
 }
 

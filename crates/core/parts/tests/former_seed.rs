@@ -26,7 +26,7 @@ use parts::{
 };
 use serde_json::{Value, json};
 
-use parts_fixture::{NAMESPACE, PROJECT, World};
+use parts_fixture::{NAMESPACE, OF_SEED, PROJECT, World};
 
 const CORE: &str = "core.gardener.cloud/v1beta1";
 /// The last revision of the etcd of epoch 3.
@@ -52,8 +52,7 @@ impl Subject {
     /// etcd-main runs in epoch 3.
     async fn start() -> Result<Self> {
         let world = World::start("former-seed").await?;
-        let secret =
-            |name| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
+        let secret = |name| json!({"apiVersion": "v1", "kind": "Secret", "namespace": OF_SEED, "name": name});
         let dns =
             json!({"type": "local", "domain": "internal.example.test", "credentialsRef": secret("dns")});
         let seed = json!({"spec": {

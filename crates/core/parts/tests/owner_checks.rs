@@ -22,7 +22,7 @@ use kube::{
 use parts::{
     Deploy, DnsRecords, Etcds, Facts, KubeApiserver, Namespace, Operation, OwnerRecord, Secrets, Settings,
 };
-use parts_fixture::{NAMESPACE, World};
+use parts_fixture::{NAMESPACE, OF_SEED, World};
 use serde_json::{Value, json};
 
 const CORE: &str = "core.gardener.cloud/v1beta1";
@@ -31,7 +31,7 @@ const OTHERS: [Operation; 3] = [Operation::Migrate, Operation::Delete, Operation
 
 /// Writes the Seed, like an operator.
 async fn seed(world: &World, checks: bool, has_domain: bool) -> Result<()> {
-    let secret = |name| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
+    let secret = |name| json!({"apiVersion": "v1", "kind": "Secret", "namespace": OF_SEED, "name": name});
     let internal =
         json!({"type": "local", "domain": "internal.example.test", "credentialsRef": secret("dns")});
     let body = json!({"spec": {
@@ -260,9 +260,7 @@ async fn rotated_keys(world: &World) -> Result<()> {
     };
     for (operation, key) in [(Operation::Migrate, "second"), (Operation::Delete, "third")] {
         let rotated = json!({"stringData": {"server": "127.0.0.1:53", "key": key}});
-        world
-            .apply("v1", "Secret", Some("garden"), "dns", rotated)
-            .await?;
+        world.apply("v1", "Secret", Some(OF_SEED), "dns", rotated).await?;
         DnsRecords::refresh_credentials(&facts(world, operation).await?).await?;
         assert_eq!(copied().await?.as_deref(), Some(key), "{operation:?}");
     }
@@ -272,12 +270,12 @@ async fn rotated_keys(world: &World) -> Result<()> {
         "a record that is not there has no credentials"
     );
     let gone = facts(world, Operation::Migrate).await?;
-    let secrets: Api<Secret> = Api::namespaced(world.client(), "garden");
+    let secrets: Api<Secret> = Api::namespaced(world.client(), OF_SEED);
     secrets.delete("dns", &DeleteParams::default()).await?;
     DnsRecords::refresh_credentials(&gone).await?;
     assert_eq!(copied().await?.as_deref(), Some("third"));
     let server = json!({"stringData": {"server": "127.0.0.1:53"}});
-    world.apply("v1", "Secret", Some("garden"), "dns", server).await
+    world.apply("v1", "Secret", Some(OF_SEED), "dns", server).await
 }
 
 /// Values of the Seed reach the Etcd and the terms of the flow. A value that the Seed drops is removed from

@@ -23,6 +23,8 @@ use testkit::ControlPlane;
 
 /// The project's namespace.
 pub const PROJECT: &str = "garden-dev";
+/// The namespace of the garden with the credentials of the Seed.
+pub const OF_SEED: &str = "seed-seed-a";
 /// The shoot's namespace in the seed.
 pub const NAMESPACE: &str = "shoot--dev--web";
 
@@ -39,7 +41,7 @@ impl World {
         let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
         testkit::apply_crds(&plane.admin(), &crds).await?;
         let world = Self { plane };
-        for namespace in [PROJECT, "garden", "garden-exposure"] {
+        for namespace in [PROJECT, "garden", "garden-exposure", OF_SEED] {
             world.apply("v1", "Namespace", None, namespace, json!({})).await?;
         }
         let core = "core.gardener.cloud/v1beta1";
@@ -56,7 +58,7 @@ impl World {
             .apply(
                 "v1",
                 "Secret",
-                Some("garden"),
+                Some(OF_SEED),
                 "dns",
                 json!({"stringData": {"server": "127.0.0.1:53"}}),
             )
@@ -65,7 +67,7 @@ impl World {
             "kubernetes": {"versions": [{"version": "1.34.4"}]}, "machineImages": [], "machineTypes": []}});
         world.apply(core, "CloudProfile", None, "local", profile).await?;
         let dns = json!({"type": "local", "domain": "internal.example.test",
-            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"}});
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": OF_SEED, "name": "dns"}});
         let seed = json!({"spec": {"provider": {"type": "local", "region": "local"}, "dns": {"internal": dns},
             "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"}}});
         world.apply(core, "Seed", None, "seed-a", seed).await?;

@@ -53,6 +53,24 @@ controllerLeaders:
 - {name: backup-entry, component: "*"}
 "#;
 
+/// Namespace of the garden with the credentials of the seed.
+const OF_SEED: &str = "seed-seed-a";
+/// The right that garden-controller-manager grants to the seed in [`OF_SEED`].
+const OWN_CREDENTIALS: &str = r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: own-credentials, namespace: seed-seed-a}
+rules:
+- {apiGroups: [''], resources: [secrets], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: own-credentials, namespace: seed-seed-a}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: own-credentials}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: 'gardener.cloud:system:seed:seed-a'}
+";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_does_what_it_does_at_home() -> Result<()> {
     let [garden, seed] = ControlPlane::start_all(["garden", "seed"]).await?;
@@ -113,7 +131,7 @@ async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
     let entries: Api<BackupEntry> = Api::namespaced(garden.clone(), PROJECT);
     let bucket = named(json!({"metadata": {"name": "bucket-one"}, "spec": {
         "provider": {"type": "local", "region": "local"}, "seedName": SEED,
-        "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "backup"},
+        "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": OF_SEED, "name": "backup"},
     }}))?;
     create(&buckets, &bucket).await?;
     let entry =
@@ -281,12 +299,13 @@ async fn a_process_without_what_its_guests_need_does_not_start() -> Result<()> {
 async fn fill_garden(garden: &ControlPlane, store: &ObjectStore) -> Result<()> {
     let client = garden.admin();
     apply_crds(&client, &crds_of(Target::Garden)).await?;
-    for name in ["garden", PROJECT, "gardener-system-seed-lease"] {
+    for name in ["garden", PROJECT, OF_SEED, "gardener-system-seed-lease"] {
         namespace(&client, name).await?;
     }
     let rights =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../charts/garden/templates/gardenlets-rbac.yaml");
     chart::apply(&garden.admin_kubeconfig_file(), &std::fs::read(rights)?).await?;
+    chart::apply(&garden.admin_kubeconfig_file(), OWN_CREDENTIALS.as_bytes()).await?;
     let data: BTreeMap<String, ByteString> = world::store_credentials(store)
         .into_iter()
         .map(|(key, value)| (key, ByteString(value)))
@@ -295,7 +314,7 @@ async fn fill_garden(garden: &ControlPlane, store: &ObjectStore) -> Result<()> {
         data: Some(data),
         ..named(json!({"metadata": {"name": "backup"}}))?
     };
-    create(&Api::namespaced(client, "garden"), &secret).await?;
+    create(&Api::namespaced(client, OF_SEED), &secret).await?;
     Ok(())
 }
 

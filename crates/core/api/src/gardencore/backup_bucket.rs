@@ -48,7 +48,7 @@ pub struct BackupBucketSpec {
     pub provider: BackupBucketProvider,
     /// The provider's own configuration.
     pub provider_config: Option<PackedExtension>,
-    /// Credentials of the account.
+    /// Secret with the credentials of the account, in namespace `seed-<spec.seedName>` of the garden.
     pub credentials_ref: Option<ObjectReference>,
     /// Name of the Seed that uses the bucket.
     #[schemars(length(max = 253))]

@@ -90,7 +90,7 @@ impl Reconciler<BackupBucket> for BackupBucketController {
         };
         if found.metadata.deletion_timestamp.is_none() {
             // The credentials may have been fixed since; the provider needs valid credentials to delete.
-            credentials.carry(bucket.spec.credentials_ref.as_ref()).await?;
+            credentials.carry(&bucket).await?;
             MANAGER
                 .annotate(&theirs, &name, CONFIRMATION_DELETION, Some("true"))
                 .await?;
@@ -113,7 +113,7 @@ impl BackupBucketController {
     async fn reconcile(&self, bucket: &BackupBucket) -> Result<Next> {
         let name = bucket.name_any();
         let credentials = self.credentials(&name);
-        let changed = credentials.carry(bucket.spec.credentials_ref.as_ref()).await?;
+        let changed = credentials.carry(bucket).await?;
         let spec = wanted(bucket, SecretReference::new(GARDEN_NAMESPACE, credentials.name()));
         let theirs = self.theirs();
         let mut found = theirs

@@ -1,11 +1,11 @@
 //! Carries the credentials of a bucket from the garden into a Secret of the seed's namespace `garden`.
 
-use api::{
-    constants::GARDEN_NAMESPACE,
-    meta::{ErrorCode, ObjectReference},
-};
+use std::time::Duration;
+
+use api::{constants::GARDEN_NAMESPACE, gardencore::BackupBucket, meta::ErrorCode};
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::Api;
+use kube::{Api, ResourceExt as _};
+use placement::credentials::{own_secret, seed_namespace};
 use runtime::{
     Error, Result,
     client::{Cluster, Garden, Seed, apply},
@@ -13,6 +13,10 @@ use runtime::{
 };
 
 use crate::{Context, MANAGER};
+
+/// Requeue interval while garden-controller-manager has not granted the right to the Secret yet. The right
+/// follows within a second.
+const WAIT_FOR_RIGHT: Duration = Duration::from_secs(1);
 
 /// A Secret of the seed that holds a copy of the garden's credentials.
 pub(crate) struct Credentials {
@@ -40,13 +44,23 @@ impl Credentials {
         self.seed.namespaced(GARDEN_NAMESPACE)
     }
 
-    /// Writes the copy if the original differs; returns whether the copy changed.
-    pub(crate) async fn carry(&self, from: Option<&ObjectReference>) -> Result<bool> {
-        let (namespace, name) = location(from)?;
-        let secrets: Api<Secret> = self.garden.namespaced(namespace);
-        let original = secrets.get_opt(name).await.context(format_args!(
-            "could not read Secret {namespace}/{name} of the garden"
-        ))?;
+    /// Writes the copy if the original differs; returns whether the copy changed. Without the right to the
+    /// original, an earlier copy stays in use. The right to the bucket of a former seed ends with the
+    /// restore, and the source entry is deleted after the restore.
+    pub(crate) async fn carry(&self, bucket: &BackupBucket) -> Result<bool> {
+        let (namespace, name) = location(bucket)?;
+        let secrets: Api<Secret> = self.garden.namespaced(&namespace);
+        let copies = self.copies();
+        let doing = format!("could not read Secret {} of the seed", self.name);
+        let copy = copies.get_opt(&self.name).await.context(doing)?;
+        let original = match secrets.get_opt(&name).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                return self.keep(copy.is_some(), &namespace, &name);
+            }
+            other => other.context(format_args!(
+                "could not read Secret {namespace}/{name} of the garden"
+            ))?,
+        };
         let Some(original) = original else {
             return Err(Error::config(
                 ErrorCode::ErrConfigurationProblem,
@@ -55,9 +69,6 @@ impl Credentials {
                 ),
             ));
         };
-        let copies = self.copies();
-        let doing = format!("could not read Secret {} of the seed", self.name);
-        let copy = copies.get_opt(&self.name).await.context(doing)?;
         if copy.is_some_and(|copy| copy.data == original.data) {
             return Ok(false);
         }
@@ -74,6 +85,26 @@ impl Credentials {
         Ok(true)
     }
 
+    /// The outcome without the right to the original.
+    fn keep(&self, has_copy: bool, namespace: &str, name: &str) -> Result<bool> {
+        if has_copy {
+            tracing::info!(
+                copy = self.name,
+                namespace,
+                name,
+                "this seed has no right to the Secret of the garden, and uses the earlier copy"
+            );
+            return Ok(false);
+        }
+        Err(Error::not_ready(
+            WAIT_FOR_RIGHT,
+            format!(
+                "garden-controller-manager has not given this seed the right to Secret {namespace}/{name} of the garden yet. If it \
+                 stays so: a seed reads the credentials of its own bucket, and during a restore those of the former seed's bucket"
+            ),
+        ))
+    }
+
     /// Requests the deletion of the copy. A finalizer of a provider that is gone must not keep credentials in
     /// the seed for ever. Each provider removes its own finalizer, so this call does not wait.
     pub(crate) async fn remove(&self) -> Result<()> {
@@ -81,22 +112,64 @@ impl Credentials {
     }
 }
 
-/// Namespace and name of the original.
-fn location(from: Option<&ObjectReference>) -> Result<(&str, &str)> {
-    let problem = |why: String| Err(Error::config(ErrorCode::ErrConfigurationProblem, why));
-    let Some(from) = from else {
-        return problem(
-            "the BackupBucket has no credentialsRef: name the Secret with the bucket's credentials".into(),
-        );
+/// Namespace and name of the original. The gardenlet of the bucket's seed wrote the reference, so only the
+/// namespace of that seed counts.
+fn location(bucket: &BackupBucket) -> Result<(String, String)> {
+    let problem = |why: String| Error::config(ErrorCode::ErrConfigurationProblem, why);
+    let name = bucket.name_any();
+    let Some(seed) = &bucket.spec.seed_name else {
+        return Err(problem(format!(
+            "BackupBucket {name} has no spec.seedName: only buckets of seeds can be used"
+        )));
     };
-    if from.kind.as_deref().is_some_and(|kind| kind != "Secret") {
-        return problem(format!(
-            "credentialsRef names a {}, but only a Secret can be used",
-            from.kind.as_deref().unwrap_or_default()
-        ));
+    let Some(reference) = &bucket.spec.credentials_ref else {
+        return Err(problem(format!(
+            "BackupBucket {name} has no credentialsRef: name the Secret with the bucket's credentials"
+        )));
+    };
+    let secret = own_secret(seed, reference);
+    let secret = secret.map_err(|why| problem(format!("BackupBucket {name}: {why}")))?;
+    Ok((seed_namespace(seed), secret.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn located(spec: &Value) -> Result<(String, String), String> {
+        let mut body = json!({"metadata": {"name": "b"}, "spec": {"provider": {"type": "t", "region": "r"}}});
+        for (field, value) in spec.as_object().unwrap() {
+            body["spec"][field] = value.clone();
+        }
+        location(&serde_json::from_value(body).unwrap()).map_err(|error| error.to_string())
     }
-    match (from.namespace.as_deref(), from.name.as_deref()) {
-        (Some(namespace), Some(name)) => Ok((namespace, name)),
-        _ => problem("credentialsRef needs namespace and name of a Secret".into()),
+
+    /// A gardenlet writes the reference, and copies the Secret into its seed.
+    #[test]
+    fn a_bucket_names_credentials_of_its_own_seed_alone() {
+        let reference = |namespace: &str| json!({"kind": "Secret", "namespace": namespace, "name": "s"});
+        let own = located(&json!({"seedName": "a", "credentialsRef": reference("seed-a")}));
+        assert_eq!(own.unwrap(), ("seed-a".to_owned(), "s".to_owned()));
+        for (refused, words) in [
+            (
+                json!({"seedName": "a", "credentialsRef": reference("garden")}),
+                "copy the Secret to namespace seed-a",
+            ),
+            (
+                json!({"seedName": "a", "credentialsRef": reference("seed-b")}),
+                "refers to Secret seed-b/s",
+            ),
+            (json!({"seedName": "a"}), "has no credentialsRef"),
+            (
+                json!({"credentialsRef": reference("seed-a")}),
+                "has no spec.seedName",
+            ),
+        ] {
+            let why = located(&refused).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
     }
 }

@@ -229,7 +229,7 @@ impl BackupEntryController {
             return Ok(Next::Change);
         }
         let credentials = self.credentials(entry);
-        let changed = credentials.carry(bucket.spec.credentials_ref.as_ref()).await?;
+        let changed = credentials.carry(&bucket).await?;
         let spec = wanted(
             &bucket,
             SecretReference::new(GARDEN_NAMESPACE, credentials.name()),

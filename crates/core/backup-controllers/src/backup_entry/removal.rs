@@ -82,9 +82,7 @@ impl BackupEntryController {
             // The provider needs valid credentials to delete. Without a bucket object the provider uses the
             // credentials that are already in the seed.
             if let Ok(bucket) = self.bucket(entry).await {
-                self.credentials(entry)
-                    .carry(bucket.spec.credentials_ref.as_ref())
-                    .await?;
+                self.credentials(entry).carry(&bucket).await?;
             }
             let theirs = self.theirs();
             // The provider deletes the backups of a source entry only if an annotation states that they are

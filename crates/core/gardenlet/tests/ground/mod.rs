@@ -101,13 +101,14 @@ pub fn story(stack: usize, work: impl Future<Output = Result<()>> + Send + 'stat
 
 /// The source objects of the facts of a shoot.
 fn garden(authority: &str, checks_owners: bool) -> Vec<Value> {
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "seed-seed-a", "name": "dns"});
     let checks = json!({"enabled": checks_owners, "authorities": [authority]});
     vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}}),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seed-seed-a"}}),
         json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": PROJECT, "labels": {PROJECT_NAME: "dev"}}}),
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dns", "namespace": "garden"},
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dns", "namespace": "seed-seed-a"},
             "stringData": {"server": authority}}),
         json!({"apiVersion": CORE, "kind": "Project", "metadata": {"name": "dev"}, "spec": {"namespace": PROJECT}}),
         json!({"apiVersion": CORE, "kind": "CloudProfile", "metadata": {"name": "local"},

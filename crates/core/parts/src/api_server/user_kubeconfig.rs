@@ -7,6 +7,7 @@ use api::constants;
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt};
+use placement::credentials::kubeconfig_secret;
 use runtime::{
     Error, Result,
     client::{Cluster, apply},
@@ -20,6 +21,7 @@ use crate::{
     FIELD_MANAGER, Facts,
     api_server::kubeconfig,
     configuration_problem,
+    facts::no_right_yet,
     secrets::{
         RENEW_BEFORE,
         config::{CA, CA_CLIENT},
@@ -76,10 +78,12 @@ impl Kubeconfig {
         .into();
         let sum = checksum(&inputs);
         let name = name(f);
-        let found = api
-            .get_opt(&name)
-            .await
-            .context(format_args!("could not read Secret {name}"))?;
+        let found = match api.get_opt(&name).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                return Err(no_right_yet(&f.shoot_namespace(), &name));
+            }
+            other => other.context(format_args!("could not read Secret {name}"))?,
+        };
         // A Secret that is left of an earlier Shoot of the same name will soon be deleted.
         let Some(found) = found.filter(|found| owns(f, found)) else {
             return Err(Error::not_ready(
@@ -125,7 +129,7 @@ impl Kubeconfig {
 }
 
 fn name(f: &Facts) -> String {
-    format!("{}.kubeconfig", f.shoot.name_any())
+    kubeconfig_secret(&f.shoot.name_any())
 }
 
 fn owns(f: &Facts, secret: &Secret) -> bool {

@@ -5,12 +5,15 @@ use std::net::IpAddr;
 
 use api::{
     extensions::{DNSRecord, DNSRecordSpec, DefaultSpec, RecordType},
-    gardencore::shoot::DNSProvider,
+    gardencore::{Seed as SeedObject, seed::SeedDNSProviderConfig, shoot::DNSProvider},
     meta::SecretReference,
 };
 use futures::future::try_join_all;
 use kube::{ResourceExt, api::DynamicObject};
-use placement::names;
+use placement::{
+    credentials::{own_secret, primary_dns_provider, seed_namespace},
+    names,
+};
 use runtime::Result;
 use tracing::warn;
 
@@ -85,7 +88,8 @@ impl DnsRecords {
         let shoot = f.shoot.name_any();
         let owner = || {
             let dns = f.seed_object.spec.dns.internal.as_ref();
-            dns.map(|dns| (format!("{shoot}-owner"), of_seed(dns)))
+            let provider = of_seed(&f.seed_object, dns?).ok()?;
+            Some((format!("{shoot}-owner"), provider))
         };
         let named = [Which::Internal, Which::External]
             .into_iter()
@@ -141,7 +145,9 @@ impl OfKinds for DnsRecords {
 
 /// Whether the shoot has the name, and Repot manages the name.
 fn is_kept(f: &Facts, which: Which) -> bool {
-    let unmanaged = || primary(f).is_some_and(|provider| provider.type_.as_deref() == Some("unmanaged"));
+    let unmanaged = || {
+        primary_dns_provider(&f.shoot).is_some_and(|provider| provider.type_.as_deref() == Some("unmanaged"))
+    };
     match which {
         Which::Internal => f.names.internal_api.is_some(),
         Which::External => f.names.external_api.is_some() && !unmanaged(),
@@ -240,14 +246,14 @@ fn internal(f: &Facts) -> Result<(String, Provider)> {
             seed.name_any()
         )));
     };
-    Ok((name.clone(), of_seed(dns)))
+    Ok((name.clone(), of_seed(seed, dns)?))
 }
 
 fn external(f: &Facts) -> Result<(String, Provider)> {
     let shoot = &f.shoot;
     let domain = names::external_domain(shoot, &f.project.name_any(), &f.seed_object).unwrap_or_default();
     let name = f.names.external_api.clone().unwrap_or_default();
-    if let Some(provider) = primary(f)
+    if let Some(provider) = primary_dns_provider(shoot)
         && let (Some(type_), Some(secret)) = (&provider.type_, credentials(provider)?)
     {
         let provider = Provider {
@@ -262,27 +268,27 @@ fn external(f: &Facts) -> Result<(String, Provider)> {
     let default = defaults
         .iter()
         .find(|default| domain.ends_with(&format!(".{}", default.domain)));
-    default.map(|default| (name, of_seed(default))).ok_or_else(|| {
+    let default = default.ok_or_else(|| {
         configuration_problem(format!(
             "spec.dns.domain {domain} is not below a default domain of Seed {}: name the provider of its DNS and a Secret \
              in spec.dns.providers, or of type \"unmanaged\" if nobody is to keep the name",
             f.seed_object.name_any()
         ))
-    })
+    })?;
+    Ok((name, of_seed(&f.seed_object, default)?))
 }
 
-/// The DNS provider from the Seed.
-pub(crate) fn of_seed(dns: &api::gardencore::seed::SeedDNSProviderConfig) -> Provider {
-    Provider {
+/// The DNS provider from the Seed. The Secret is in the namespace of the seed.
+pub(crate) fn of_seed(seed: &SeedObject, dns: &SeedDNSProviderConfig) -> Result<Provider> {
+    let name = seed.name_any();
+    let secret = own_secret(&name, &dns.credentials_ref)
+        .map_err(|why| configuration_problem(format!("Seed {name}, domain {}: {why}", dns.domain)))?;
+    Ok(Provider {
         type_: dns.type_.clone(),
         zone: dns.zone.clone(),
-        secret_namespace: dns
-            .credentials_ref
-            .namespace
-            .clone()
-            .unwrap_or_else(|| "garden".into()),
-        secret_name: dns.credentials_ref.name.clone().unwrap_or_default(),
-    }
+        secret_namespace: seed_namespace(&name),
+        secret_name: secret.to_owned(),
+    })
 }
 
 /// The Secret with the credentials of the Shoot's own provider: of `credentialsRef`, which replaces
@@ -297,17 +303,6 @@ fn credentials(provider: &DNSProvider) -> Result<Option<&str>> {
         ))),
         None => Ok(provider.secret_name.as_deref()),
     }
-}
-
-/// The DNS provider of the Shoot: the primary provider, or the only provider.
-fn primary(f: &Facts) -> Option<&DNSProvider> {
-    let providers = &f.shoot.spec.dns.as_ref()?.providers;
-    let primary = providers.iter().find(|provider| provider.primary == Some(true));
-    primary.or(if let [only] = providers.as_slice() {
-        Some(only)
-    } else {
-        None
-    })
 }
 
 #[cfg(test)]

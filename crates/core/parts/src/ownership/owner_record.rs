@@ -116,7 +116,7 @@ impl Deploy for OwnerRecord {
 
     async fn deploy(f: &Facts) -> Result<()> {
         let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
-        let provider = dns_records::of_seed(dns);
+        let provider = dns_records::of_seed(&f.seed_object, dns)?;
         let identity = owner_claim::identity(&f.seed_object)?;
         let secret = format!("dnsrecord-{}", object_name(&f.residency));
         dns_records::copy_credentials(f, &provider, &secret).await?;

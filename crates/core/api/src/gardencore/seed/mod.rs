@@ -135,7 +135,7 @@ pub struct SeedBackup {
     /// Region of the bucket. Default: `spec.provider.region` of the Seed.
     #[schemars(length(max = 253))]
     pub region: Option<String>,
-    /// Credentials of the account.
+    /// Secret with the credentials of the account, in namespace `seed-<name of the Seed>` of the garden.
     pub credentials_ref: Option<ObjectReference>,
 }
 
@@ -167,7 +167,7 @@ pub struct SeedDNSProviderConfig {
     /// DNS zone of the names, as the provider identifies the zone.
     #[schemars(length(max = 253))]
     pub zone: Option<String>,
-    /// Credentials of the DNS account.
+    /// Secret with the credentials of the DNS account, in namespace `seed-<name of the Seed>` of the garden.
     pub credentials_ref: ObjectReference,
 }
 
