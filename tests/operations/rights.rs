@@ -45,13 +45,18 @@ const POWERFUL: &[&str] = &[
     "validatingwebhookconfigurations",
 ];
 
-/// Roles that may write roles, and why. Such a role can only grant rights that the role has: no role has
-/// `escalate` or `bind`.
+/// Roles that may write roles, and why. Such a role can only grant rights that the role has. The role with
+/// `escalate` and `bind` grants rights to Secrets that the role does not have.
 const WRITES_ROLES: &[(&str, &str, &[&str])] = &[
     (
         "garden-controller-manager",
         "RBAC limits reads by ClusterRoles that name objects, one for each seed and project; policy garden-controller-manager-role bounds the grants",
-        &["resource clusterroles", "resource rolebindings"],
+        &[
+            "resource clusterroles",
+            "resource rolebindings",
+            "verb escalate",
+            "verb bind",
+        ],
     ),
     (
         "provider-local",

@@ -8,6 +8,7 @@ use api::{
 };
 use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::ResourceExt;
+use placement::credentials::seed_of_namespace;
 
 /// Annotation of a namespace that was created for a project: the Project's uid. Only a namespace with this
 /// annotation is deleted together with the Project.
@@ -67,7 +68,15 @@ pub fn desired_namespace(project: &Project) -> Namespace {
 #[must_use]
 pub fn verdict(project: &Project, found: Option<&Namespace>) -> Verdict {
     let Some(found) = found else {
-        return Verdict::Create;
+        let name = name_of(project);
+        // The credentials of a seed lie in the namespace of this name, where no member may read.
+        return if seed_of_namespace(&name).is_some() {
+            Verdict::Refused(format!(
+                "namespace {name} is for a seed; name another in spec.namespace"
+            ))
+        } else {
+            Verdict::Create
+        };
     };
     let (name, own) = (found.name_any(), project.name_any());
     if found.metadata.deletion_timestamp.is_some() {

@@ -40,6 +40,10 @@ fn the_name_is_made_from_the_project_unless_given() {
 #[test]
 fn what_is_made_for_a_project_goes_with_it_and_what_is_given_stays() {
     assert_eq!(verdict(&project(None), None), Verdict::Create);
+    let Verdict::Refused(why) = verdict(&project(Some("seed-later")), None) else {
+        panic!("the namespace of a seed is taken")
+    };
+    assert!(why.contains("is for a seed"), "{why}");
     let made = desired_namespace(&project(None));
     assert_eq!(verdict(&project(None), Some(&made)), Verdict::Made);
     let given = namespace("garden-dev", OWN, None);

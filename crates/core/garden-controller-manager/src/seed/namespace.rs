@@ -11,8 +11,9 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use kube::{Resource, ResourceExt};
+use placement::credentials::seed_namespace;
 
-/// `seed-<name>`, deleted together with the Seed.
+/// `seed-<name>`, with the credentials of the seed. Deleted together with the Seed.
 #[must_use]
 pub fn desired(seed: &Seed) -> Namespace {
     let owner = OwnerReference {
@@ -24,7 +25,7 @@ pub fn desired(seed: &Seed) -> Namespace {
     };
     Namespace {
         metadata: ObjectMeta {
-            name: Some(format!("seed-{}", seed.name_any())),
+            name: Some(seed_namespace(&seed.name_any())),
             labels: Some(BTreeMap::from([
                 (ROLE.to_owned(), "seed".to_owned()),
                 (seed_name_label(&seed.name_any()), "true".to_owned()),

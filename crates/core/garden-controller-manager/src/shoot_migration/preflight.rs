@@ -13,6 +13,7 @@ use api::{
 };
 use kube::ResourceExt;
 use ownership::Phase;
+use placement::credentials::foreign_credentials;
 
 use super::{
     extensions::Extensions,
@@ -199,6 +200,12 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
             format!(
                 "Seed {name} has no spec.backup, without which no shoot can be moved to it: configure a backup there, name another seed, {back}."
             ),
+        );
+    }
+    if let Some(why) = foreign_credentials(seed) {
+        return no(
+            "DestinationSeedCredentialsElsewhere",
+            format!("Seed {name}, {why}, name another seed, {back}."),
         );
     }
     if let Some(message) = provider_obstacle(wanted, seed, name, back) {

@@ -144,6 +144,15 @@ fn each_obstacle_is_named_with_what_to_do() {
     refused("DestinationSeedHasNoBackup", "spec.backup", |w| {
         w.destination.as_mut().unwrap().spec.backup = None;
     });
+    refused(
+        "DestinationSeedCredentialsElsewhere",
+        "copy the Secret to namespace seed-b",
+        |w| {
+            let reference = json!({"kind": "Secret", "namespace": "garden", "name": "backup"});
+            let backup = w.destination.as_mut().unwrap().spec.backup.as_mut().unwrap();
+            backup.credentials_ref = serde_json::from_value(reference).unwrap();
+        },
+    );
     refused("BackupEntryNotFound", "no BackupEntry", |w| w.backup_entry = None);
     refused("DestinationBackupBucketNotReady", "lastError", |w| {
         w.bucket = None;

@@ -9,7 +9,9 @@
 
 mod bounded;
 mod controller;
+mod grants;
 mod making;
+mod named_secrets;
 mod owner;
 mod protection;
 mod rights;

@@ -1,11 +1,13 @@
-//! Rights of seeds to ShootStates and InternalSecrets, for the seed in `status.seedName` alone.
+//! Rights of seeds to ShootStates, InternalSecrets and Secrets: of each Shoot for the seed in
+//! `status.seedName` alone, and of the seed's own credentials in namespace `seed-<name>`.
 //!
-//! Admission policies see no reads, so RBAC limits them. For each seed with shoots in a project the
-//! controller keeps one ClusterRole, which names the objects, and one RoleBinding in the namespace of the
-//! project. A Role would not do: members of a project may write Roles there, so a member could create the
-//! Role first and bind it, and the controller would fill it. Policy `seed-rights` reserves the names of both
-//! objects. Kubernetes refuses rights that this process does not have, so a compromised process can grant no
-//! others. All namespaces are watched: a namespace that lost the label of a project still has grants to end.
+//! Admission policies see no reads, so RBAC limits them. For each seed with rights in a namespace the
+//! controller keeps one ClusterRole, which names the objects, and one RoleBinding in the namespace. A Role
+//! would not do: members of a project may write Roles there, so a member could create the Role first and bind
+//! it, and the controller would fill it. Policy `seed-rights` reserves the names of both objects. This
+//! process grants rights to Secrets that this process does not have (verbs `escalate` and `bind`), and policy
+//! `garden-controller-manager-role` refuses all other grants. All namespaces are watched: a namespace that
+//! lost the label of a project still has grants to end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,13 +16,13 @@ use std::{
 };
 
 use api::{
-    constants::PROJECT_NAME,
+    constants::{PROJECT_NAME, ROLE},
     gardencore::{InternalSecret, Shoot},
     meta::ErrorCode,
 };
 use futures::{
     StreamExt,
-    stream::{BoxStream, select_all},
+    stream::{BoxStream, iter, select_all},
 };
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -39,6 +41,7 @@ use kube::{
         watcher,
     },
 };
+use placement::credentials::seed_of_namespace;
 use runtime::{
     Error, Result,
     client::{
@@ -48,10 +51,15 @@ use runtime::{
     controller::{Next, Reconciler, SharedWatch, runner},
     error::Explain as _,
 };
-use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::bounded::{ChunksOfStates, NamedChunks, at_most, report};
+use super::{
+    bounded::{ChunksOfStates, at_most, report},
+    grants::{
+        LABEL, PREFIX, Rights, binding, binding_name, decode, is_unlike, role, role_name, seed_and_namespace,
+    },
+    named_secrets::{SecretSources, namespaces_of_shoot, slim},
+};
 use crate::{
     Context, MANAGER,
     changes::{self, Keys, cache, concerned},
@@ -62,14 +70,9 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(300);
 /// The most InternalSecrets that a ClusterRole names, so that a seed cannot make the ClusterRole too large
 /// for etcd. The InternalSecrets of a ShootState hold 1 MiB each.
 const MOST_CHUNKS: usize = 4096;
-/// Label of ClusterRoles and RoleBindings.
-const LABEL: (&str, &str) = ("gardener.cloud/role", "seed-rights");
-/// Begin of the names of ClusterRoles (then `<seed>:<namespace>`) and RoleBindings (then `<seed>`).
-const PREFIX: &str = "gardener.cloud:seed:";
-const RBAC: &str = "rbac.authorization.k8s.io";
-const CORE: &str = "core.gardener.cloud";
 
-type NamespaceMeta = PartialObjectMeta<Namespace>;
+/// A namespace without its content.
+pub(super) type NamespaceMeta = PartialObjectMeta<Namespace>;
 type ChunkMeta = PartialObjectMeta<InternalSecret>;
 type RoleMeta = PartialObjectMeta<ClusterRole>;
 type BindingMeta = PartialObjectMeta<RoleBinding>;
@@ -97,6 +100,7 @@ struct Caches {
     chunks: Store<ChunkMeta>,
     roles: Store<RoleMeta>,
     bindings: Store<BindingMeta>,
+    sources: SecretSources,
     listed: OnceCell<()>,
 }
 
@@ -105,20 +109,36 @@ impl Caches {
     fn watch(context: &Context) -> (Self, BoxStream<'static, ObjectRef<NamespaceMeta>>) {
         let garden = &context.garden;
         let granted = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
-        let shoots = context.shoots.clone();
-        let of_shoots = concerned(&shoots, of_namespace, content);
-        let (chunks, of_chunks) = cache(garden.all(), watcher::Config::default(), of_namespace);
-        let (roles, of_roles) = cache(garden.cluster_wide(), granted(), |role: &RoleMeta| {
-            let namespace = seed_and_namespace(&role.name_any()).map(|(_, namespace)| namespace.to_owned());
-            namespace.into_iter().collect()
-        });
-        let (bindings, of_bindings) = cache(garden.all(), granted(), of_namespace);
-        let changed = select_all([of_shoots, of_chunks, of_roles, of_bindings]);
+        let (sources, of_sources) = SecretSources::watch(garden);
+        let (shoots, of_shoots) = cache(garden.all(), runner::few_at_a_time(), slim, namespaces_of_shoot);
+        let with_bindings = sources.clone();
+        let of_shoots = of_shoots
+            .flat_map(move |namespace| iter(with_bindings.concerned_namespaces(&namespace)))
+            .boxed();
+        let (chunks, of_chunks) = cache(
+            garden.all(),
+            watcher::Config::default(),
+            without_managed_fields,
+            of_namespace,
+        );
+        let (roles, of_roles) = cache(
+            garden.cluster_wide(),
+            granted(),
+            without_managed_fields,
+            |role: &RoleMeta| {
+                let namespace =
+                    seed_and_namespace(&role.name_any()).map(|(_, namespace)| namespace.to_owned());
+                namespace.into_iter().collect()
+            },
+        );
+        let (bindings, of_bindings) = cache(garden.all(), granted(), without_managed_fields, of_namespace);
+        let changed = select_all([of_shoots, of_chunks, of_roles, of_bindings, of_sources]);
         let caches = Self {
             shoots,
             chunks,
             roles,
             bindings,
+            sources,
             listed: OnceCell::new(),
         };
         (
@@ -134,7 +154,8 @@ impl Caches {
             self.shoots.wait_until_ready().await?;
             self.chunks.wait_until_ready().await.map_err(ended)?;
             self.roles.wait_until_ready().await.map_err(ended)?;
-            self.bindings.wait_until_ready().await.map_err(ended)
+            self.bindings.wait_until_ready().await.map_err(ended)?;
+            self.sources.ready().await
         };
         // A store wakes one waiter only, so a single waiter waits for all.
         self.listed.get_or_try_init(|| listed).await?;
@@ -142,7 +163,37 @@ impl Caches {
     }
 
     /// The rights of each seed in a namespace.
-    fn wanted(&self, namespace: &str) -> BTreeMap<String, Rights> {
+    fn wanted(&self, namespace: &NamespaceMeta) -> BTreeMap<String, Rights> {
+        let name = namespace.name_any();
+        let own = own_seed(namespace).map(str::to_owned);
+        let is_of_project = is_of_project(namespace);
+        // Policies refuse grants in other namespaces.
+        if !is_of_project && own.is_none() {
+            return BTreeMap::new();
+        }
+        let mut wanted = if is_of_project {
+            self.states(&name)
+        } else {
+            BTreeMap::new()
+        };
+        for shoot in self.shoots.state() {
+            let Some(seed) = host(&shoot) else { continue };
+            let secrets = self.sources.secrets_of(&shoot).into_iter();
+            let here = secrets.filter(|(namespace, _)| *namespace == name);
+            let here: BTreeSet<_> = here.map(|(_, name)| name).collect();
+            if !here.is_empty() {
+                wanted.entry(seed.to_owned()).or_default().secrets.extend(here);
+            }
+        }
+        if let Some(seed) = own {
+            wanted.entry(seed).or_default().is_own = true;
+        }
+        wanted.retain(|_, rights| !rights.is_empty());
+        wanted
+    }
+
+    /// The rights to ShootStates and their InternalSecrets in the namespace of a project.
+    fn states(&self, namespace: &str) -> BTreeMap<String, Rights> {
         let mut wanted: BTreeMap<String, Rights> = BTreeMap::new();
         let mut chunks: BTreeMap<String, ChunksOfStates> = BTreeMap::new();
         let mut hosts = BTreeMap::new();
@@ -194,18 +245,8 @@ fn of_namespace<K: ResourceExt>(object: &K) -> Keys {
     object.namespace().into_iter().collect()
 }
 
-/// The fields of a Shoot from which rights follow.
-fn content(shoot: &Shoot) -> u64 {
-    changes::hash((shoot.uid(), host(shoot)))
-}
-
 fn host(shoot: &Shoot) -> Option<&str> {
     shoot.status.as_ref()?.seed_name.as_deref()
-}
-
-/// Seed and namespace in the name of a ClusterRole.
-fn seed_and_namespace(role: &str) -> Option<(&str, &str)> {
-    role.strip_prefix(PREFIX)?.split_once(':')
 }
 
 /// The ShootState to which an InternalSecret belongs. A policy lets only the host of the shoot state that.
@@ -223,11 +264,7 @@ impl Reconciler<NamespaceMeta> for SeedRights {
         let roles: Api<ClusterRole> = self.context.garden.cluster_wide();
         let bindings: Api<RoleBinding> = self.context.garden.namespaced(&name);
         let granted = self.caches.granted(&name);
-        let wanted = if is_of_project(&namespace) {
-            self.caches.wanted(&name)
-        } else {
-            BTreeMap::new()
-        };
+        let wanted = self.caches.wanted(&namespace);
         if wanted.is_empty() && granted.is_empty() {
             return Ok(Next::Change);
         }
@@ -276,7 +313,15 @@ fn is_of_project(namespace: &NamespaceMeta) -> bool {
     namespace.labels().contains_key(PROJECT_NAME)
 }
 
-/// Takes the rights of a seed without shoots in the namespace away.
+/// The seed whose credentials the namespace holds. Nothing can be bound in a namespace that ends.
+fn own_seed(namespace: &NamespaceMeta) -> Option<&str> {
+    let is_of_seed = namespace.labels().get(ROLE).is_some_and(|role| role == "seed")
+        && !is_of_project(namespace)
+        && namespace.metadata.deletion_timestamp.is_none();
+    seed_of_namespace(namespace.metadata.name.as_deref()?).filter(|_| is_of_seed)
+}
+
+/// Removes the rights of a seed without a reason for rights in the namespace.
 async fn end(
     bindings: &Api<RoleBinding>,
     roles: &Api<ClusterRole>,
@@ -336,129 +381,40 @@ async fn delete_unlike(bindings: &Api<RoleBinding>, wanted: &RoleBinding) -> Res
     Ok(true)
 }
 
-fn is_unlike(found: &RoleBinding, wanted: &RoleBinding) -> bool {
-    found.role_ref != wanted.role_ref || found.labels() != wanted.labels()
-}
-
-/// Objects of one namespace that one seed may read.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Rights {
-    /// Names of Shoots, which are the names of their ShootStates.
-    shoots: BTreeSet<String>,
-    /// InternalSecrets of these ShootStates.
-    chunks: NamedChunks,
-}
-
-fn role(seed: &str, namespace: &NamespaceMeta, rights: &Rights) -> Value {
-    // RBAC cannot limit `create` by name. Policies refuse InternalSecrets of other shoots.
-    let make = json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "verbs": ["create", "delete"]});
-    let states = json!({"apiGroups": [CORE], "resources": ["shootstates"], "resourceNames": rights.shoots,
-        "verbs": ["get", "patch"]});
-    let mut rules = vec![states, make];
-    // A rule without names would be a right to all InternalSecrets.
-    let chunks = &rights.chunks.names;
-    if !chunks.is_empty() {
-        rules.push(
-            json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "resourceNames": chunks, "verbs": ["get"]}),
-        );
-    }
-    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": namespace.name_any(),
-        "uid": namespace.uid().unwrap_or_default()});
-    json!({
-        "metadata": {"name": role_name(seed, &namespace.name_any()), "labels": {(LABEL.0): LABEL.1}, "ownerReferences": [owner]},
-        "rules": rules,
-    })
-}
-
-fn binding(seed: &str, namespace: &str) -> Value {
-    json!({
-        "metadata": {"name": binding_name(seed), "labels": {(LABEL.0): LABEL.1}},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role_name(seed, namespace)},
-        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": format!("gardener.cloud:system:seed:{seed}")}],
-    })
-}
-
-fn role_name(seed: &str, namespace: &str) -> String {
-    format!("{PREFIX}{seed}:{namespace}")
-}
-
-fn binding_name(seed: &str) -> String {
-    format!("{PREFIX}{seed}")
-}
-
-fn decode<K: serde::de::DeserializeOwned>(object: Value) -> Result<K> {
-    serde_json::from_value(object).map_err(|error| Error::bug("generated object is invalid").caused_by(error))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn names(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|&name| name.to_owned()).collect()
-    }
-
-    #[test]
-    fn no_rule_reads_without_names() {
-        let namespace: NamespaceMeta =
-            serde_json::from_value(json!({"metadata": {"name": "garden-dev", "uid": "u"}})).unwrap();
-        for chunks in [names(&[]), names(&["web.state-1-0"])] {
-            let rights = Rights {
-                shoots: names(&["web"]),
-                chunks: NamedChunks {
-                    names: chunks,
-                    left_out: BTreeMap::new(),
-                },
-            };
-            let role: ClusterRole = decode(role("a", &namespace, &rights)).unwrap();
-            for rule in role.rules.unwrap() {
-                let reads = rule
-                    .verbs
-                    .iter()
-                    .any(|verb| ["get", "list", "watch", "*"].contains(&verb.as_str()));
-                assert_eq!(reads, rule.resource_names.is_some_and(|names| !names.is_empty()));
-            }
-        }
-    }
-
-    #[test]
-    fn the_name_of_a_role_gives_seed_and_namespace() {
-        assert_eq!(
-            seed_and_namespace(&role_name("seed-a", "garden-dev")),
-            Some(("seed-a", "garden-dev"))
-        );
-        assert_eq!(seed_and_namespace("gardener.cloud:system:seeds"), None);
-    }
-
-    #[test]
-    fn a_binding_that_no_write_can_fix_is_replaced() {
-        let wanted: RoleBinding = decode(binding("a", "garden-dev")).unwrap();
-        assert!(!is_unlike(&wanted, &wanted));
-        for (path, value) in [
-            ("/roleRef/name", json!("view")),
-            ("/roleRef/kind", json!("Role")),
-            ("/metadata/labels", json!({(LABEL.0): LABEL.1, "x": "y"})),
-        ] {
-            let mut other = binding("a", "garden-dev");
-            *other.pointer_mut(path).unwrap() = value;
-            assert!(is_unlike(&decode(other).unwrap(), &wanted), "{path}");
-        }
-        // A write replaces the subjects.
-        let mut bound_to_another = binding("a", "garden-dev");
-        bound_to_another["subjects"] = json!([]);
-        assert!(!is_unlike(&decode(bound_to_another).unwrap(), &wanted));
+    fn namespace(name: &str, labels: &Value) -> NamespaceMeta {
+        serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap()
     }
 
     #[test]
     fn a_namespace_is_of_a_project_by_the_label() {
-        let namespace = |labels: Value| -> NamespaceMeta {
-            serde_json::from_value(json!({"metadata": {"name": "garden-dev", "labels": labels}})).unwrap()
-        };
-        assert!(is_of_project(&namespace(json!({(PROJECT_NAME): "dev"}))));
-        assert!(!is_of_project(&namespace(
-            json!({"gardener.cloud/role": "project"})
+        assert!(is_of_project(&namespace(
+            "garden-dev",
+            &json!({(PROJECT_NAME): "dev"})
         )));
+        assert!(!is_of_project(&namespace(
+            "garden-dev",
+            &json!({(ROLE): "project"})
+        )));
+    }
+
+    #[test]
+    fn a_namespace_is_of_a_seed_by_name_and_label() {
+        let role = json!({(ROLE): "seed"});
+        assert_eq!(own_seed(&namespace("seed-a", &role)), Some("a"));
+        assert_eq!(own_seed(&namespace("seed-a", &json!({}))), None);
+        assert_eq!(own_seed(&namespace("garden", &role)), None);
+        let of_project = json!({(ROLE): "seed", (PROJECT_NAME): "dev"});
+        assert_eq!(own_seed(&namespace("seed-a", &of_project)), None);
+        let mut ending = namespace("seed-a", &role);
+        ending.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        assert_eq!(own_seed(&ending), None);
     }
 }

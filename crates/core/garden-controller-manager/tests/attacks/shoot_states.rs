@@ -263,7 +263,7 @@ async fn a_later_epoch_stays_written(garden: &Garden) {
 /// The right of garden-controller-manager to grant rights leads to no further right.
 pub async fn garden_controller_manager_gives_nobody_else_a_right(garden: &Garden) {
     let _controllers = owned_shoots(garden).await;
-    let words = "it grants rights to seeds alone, and only to ShootStates and InternalSecrets of one project";
+    let words = "it grants rights to seeds alone, and only to ShootStates, InternalSecrets and Secrets of one project or seed";
     let core = json!(["core.gardener.cloud"]);
     let roles: Api<ClusterRole> = Api::all(garden.manager.clone());
     let role = |name: &str, rules: Value| -> ClusterRole {

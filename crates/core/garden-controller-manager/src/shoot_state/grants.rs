@@ -1,0 +1,215 @@
+//! The ClusterRole and the RoleBinding of a seed for one namespace: pure decisions.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::ResourceExt;
+use placement::credentials::kubeconfig_secret;
+use runtime::{Error, Result};
+use serde_json::{Value, json};
+
+use super::{bounded::NamedChunks, rights::NamespaceMeta};
+
+/// Label of ClusterRoles and RoleBindings.
+pub(super) const LABEL: (&str, &str) = ("gardener.cloud/role", "seed-rights");
+/// Begin of the names of ClusterRoles (then `<seed>:<namespace>`) and RoleBindings (then `<seed>`).
+pub(super) const PREFIX: &str = "gardener.cloud:seed:";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const CORE: &str = "core.gardener.cloud";
+
+/// Objects of one namespace that one seed may read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Rights {
+    /// Names of Shoots, which are the names of their ShootStates and begin the names of their kubeconfigs.
+    pub(super) shoots: BTreeSet<String>,
+    /// InternalSecrets of these ShootStates.
+    pub(super) chunks: NamedChunks,
+    /// Secrets with credentials of a cloud, of a DNS provider or of a bucket.
+    pub(super) secrets: BTreeSet<String>,
+    /// Whether the namespace holds the credentials of the seed itself: the seed reads each Secret there.
+    pub(super) is_own: bool,
+}
+
+impl Rights {
+    /// Whether the seed has no right in the namespace.
+    pub(super) fn is_empty(&self) -> bool {
+        self.shoots.is_empty() && self.secrets.is_empty() && !self.is_own
+    }
+
+    /// Rules of the ClusterRole. A rule without names would be a right to all objects of a kind, so each
+    /// rule for reads has names, except in the namespace of the seed itself.
+    fn rules(&self) -> Vec<Value> {
+        let mut rules = Vec::new();
+        if !self.shoots.is_empty() {
+            let kubeconfigs: BTreeSet<_> = self.shoots.iter().map(|shoot| kubeconfig_secret(shoot)).collect();
+            rules.extend([
+                json!({"apiGroups": [CORE], "resources": ["shootstates"], "resourceNames": self.shoots,
+                    "verbs": ["get", "patch"]}),
+                // RBAC cannot limit `create` by name. Policies refuse InternalSecrets of other shoots.
+                json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "verbs": ["create", "delete"]}),
+                json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": kubeconfigs,
+                    "verbs": ["get", "patch", "delete"]}),
+            ]);
+        }
+        let chunks = &self.chunks.names;
+        if !chunks.is_empty() {
+            rules.push(
+                json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "resourceNames": chunks, "verbs": ["get"]}),
+            );
+        }
+        if !self.secrets.is_empty() {
+            rules.push(
+                json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": self.secrets, "verbs": ["get"]}),
+            );
+        }
+        if self.is_own {
+            rules.push(json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}));
+        }
+        rules
+    }
+}
+
+/// The ClusterRole of a seed for a namespace.
+pub(super) fn role(seed: &str, namespace: &NamespaceMeta, rights: &Rights) -> Value {
+    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": namespace.name_any(),
+        "uid": namespace.uid().unwrap_or_default()});
+    json!({
+        "metadata": {"name": role_name(seed, &namespace.name_any()), "labels": {(LABEL.0): LABEL.1}, "ownerReferences": [owner]},
+        "rules": rights.rules(),
+    })
+}
+
+/// The RoleBinding of a seed in a namespace.
+pub(super) fn binding(seed: &str, namespace: &str) -> Value {
+    json!({
+        "metadata": {"name": binding_name(seed), "labels": {(LABEL.0): LABEL.1}},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role_name(seed, namespace)},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": format!("gardener.cloud:system:seed:{seed}")}],
+    })
+}
+
+/// Whether no write can make the RoleBinding equal to `wanted`.
+pub(super) fn is_unlike(found: &RoleBinding, wanted: &RoleBinding) -> bool {
+    found.role_ref != wanted.role_ref || found.labels() != wanted.labels()
+}
+
+/// Seed and namespace in the name of a ClusterRole.
+pub(super) fn seed_and_namespace(role: &str) -> Option<(&str, &str)> {
+    role.strip_prefix(PREFIX)?.split_once(':')
+}
+
+pub(super) fn role_name(seed: &str, namespace: &str) -> String {
+    format!("{PREFIX}{seed}:{namespace}")
+}
+
+pub(super) fn binding_name(seed: &str) -> String {
+    format!("{PREFIX}{seed}")
+}
+
+pub(super) fn decode<K: serde::de::DeserializeOwned>(object: Value) -> Result<K> {
+    serde_json::from_value(object).map_err(|error| Error::bug("generated object is invalid").caused_by(error))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+
+    use super::*;
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn rules(seed: &str, namespace: &str, rights: &Rights) -> Vec<PolicyRule> {
+        let namespace: NamespaceMeta =
+            serde_json::from_value(json!({"metadata": {"name": namespace, "uid": "u"}})).unwrap();
+        let role: ClusterRole = decode(role(seed, &namespace, rights)).unwrap();
+        role.rules.unwrap()
+    }
+
+    fn reads(rule: &PolicyRule) -> bool {
+        let reads = |verb: &String| ["get", "list", "watch", "*"].contains(&verb.as_str());
+        rule.verbs.iter().any(reads)
+    }
+
+    fn is_named(rule: &PolicyRule) -> bool {
+        rule.resource_names
+            .as_ref()
+            .is_some_and(|names| !names.is_empty())
+    }
+
+    #[test]
+    fn no_rule_reads_without_names() {
+        for shoots in [names(&[]), names(&["web"])] {
+            for chunks in [names(&[]), names(&["web.state-1-0"])] {
+                for secrets in [names(&[]), names(&["cloud"])] {
+                    let rights = Rights {
+                        shoots: shoots.clone(),
+                        chunks: NamedChunks {
+                            names: chunks.clone(),
+                            left_out: BTreeMap::new(),
+                        },
+                        secrets,
+                        is_own: false,
+                    };
+                    for rule in rules("a", "garden-dev", &rights) {
+                        assert_eq!(reads(&rule), is_named(&rule), "{rule:?}");
+                        assert!(!rule.verbs.iter().any(|verb| verb == "list" || verb == "watch"));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_seed_writes_no_secret_but_the_kubeconfigs_of_its_shoots() {
+        let rights = Rights {
+            shoots: names(&["web"]),
+            secrets: names(&["cloud"]),
+            is_own: true,
+            ..Rights::default()
+        };
+        let rules = rules("a", "seed-a", &rights);
+        let secrets = rules
+            .iter()
+            .filter(|rule| rule.resources.as_deref() == Some(&["secrets".to_owned()][..]));
+        let writable: Vec<_> = secrets
+            .filter(|rule| rule.verbs != ["get"])
+            .flat_map(|rule| rule.resource_names.clone().unwrap_or_default())
+            .collect();
+        assert_eq!(writable, ["web.kubeconfig"]);
+        assert!(rules.iter().any(|rule| reads(rule) && !is_named(rule)));
+    }
+
+    #[test]
+    fn the_name_of_a_role_gives_seed_and_namespace() {
+        assert_eq!(
+            seed_and_namespace(&role_name("seed-a", "garden-dev")),
+            Some(("seed-a", "garden-dev"))
+        );
+        assert_eq!(seed_and_namespace("gardener.cloud:system:seeds"), None);
+    }
+
+    #[test]
+    fn a_binding_that_no_write_can_fix_is_replaced() {
+        let wanted: RoleBinding = decode(binding("a", "garden-dev")).unwrap();
+        assert!(!is_unlike(&wanted, &wanted));
+        for (path, value) in [
+            ("/roleRef/name", json!("view")),
+            ("/roleRef/kind", json!("Role")),
+            ("/metadata/labels", json!({(LABEL.0): LABEL.1, "x": "y"})),
+        ] {
+            let mut other = binding("a", "garden-dev");
+            *other.pointer_mut(path).unwrap() = value;
+            assert!(is_unlike(&decode(other).unwrap(), &wanted), "{path}");
+        }
+        // A write replaces the subjects.
+        let mut bound_to_another = binding("a", "garden-dev");
+        bound_to_another["subjects"] = json!([]);
+        assert!(!is_unlike(&decode(bound_to_another).unwrap(), &wanted));
+    }
+}

@@ -1,0 +1,362 @@
+//! The Secrets of the garden that the owner of a Shoot reads: pure decisions.
+//!
+//! The Secret of a binding counts, because policy `binding-credentials` accepts only a binding whose author
+//! may read the Secret. The Secret of the Shoot's own DNS provider counts by policy `shoot-dns-credentials`.
+//! A bucket counts where a hand-over names the seed of the bucket, and with a Secret in the namespace of that
+//! seed: the gardenlet of a seed can only give its own credentials away.
+
+use std::collections::BTreeSet;
+
+use api::{
+    gardencore::{
+        BackupBucket, SecretBinding, Shoot, ShootSpec,
+        shoot::{MigrationApproval, Ownership, ShootStatus},
+    },
+    security::CredentialsBinding,
+};
+use futures::{
+    StreamExt,
+    stream::{BoxStream, select_all},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    ResourceExt,
+    runtime::{
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+use placement::credentials::{data_sources, dns_secret, own_secret, seed_namespace};
+use runtime::{
+    Error, Result,
+    client::{Cluster, Garden},
+};
+
+use crate::changes::{Keys, cache, without_managed_fields};
+
+/// The objects that lead from a Shoot to Secrets.
+#[derive(Clone)]
+pub(super) struct SecretSources {
+    pub(super) secret_bindings: Store<SecretBinding>,
+    pub(super) credentials_bindings: Store<CredentialsBinding>,
+    pub(super) buckets: Store<BackupBucket>,
+}
+
+/// Namespace and name of a Secret.
+type SecretKey = (String, String);
+
+impl SecretSources {
+    /// The caches, and the namespaces that each change concerns.
+    pub(super) fn watch(garden: &Garden) -> (Self, BoxStream<'static, String>) {
+        let config = watcher::Config::default;
+        let (secret_bindings, of_secret) = cache(
+            garden.all(),
+            config(),
+            without_managed_fields,
+            namespaces_of_secret_binding,
+        );
+        let (credentials_bindings, of_credentials) = cache(
+            garden.all(),
+            config(),
+            without_managed_fields,
+            namespaces_of_credentials_binding,
+        );
+        let (buckets, of_buckets) = cache(
+            garden.cluster_wide(),
+            config(),
+            without_managed_fields,
+            namespaces_of_bucket,
+        );
+        let sources = Self {
+            secret_bindings,
+            credentials_bindings,
+            buckets,
+        };
+        (
+            sources,
+            select_all([of_secret, of_credentials, of_buckets]).boxed(),
+        )
+    }
+
+    /// Waits until each cache was filled once.
+    pub(super) async fn ready(&self) -> Result<()> {
+        let ended = |_| Error::transient("the watch of the garden has ended");
+        self.secret_bindings.wait_until_ready().await.map_err(ended)?;
+        self.credentials_bindings
+            .wait_until_ready()
+            .await
+            .map_err(ended)?;
+        self.buckets.wait_until_ready().await.map_err(ended)
+    }
+
+    /// The Secrets that the owner of the Shoot reads, besides the kubeconfig of the Shoot.
+    pub(super) fn secrets_of(&self, shoot: &Shoot) -> BTreeSet<SecretKey> {
+        let namespace = shoot.namespace().unwrap_or_default();
+        let spec = &shoot.spec;
+        // As in the gardenlet: a CredentialsBinding replaces a SecretBinding.
+        let cloud = if let Some(name) = &spec.credentials_binding_name {
+            let binding = self
+                .credentials_bindings
+                .get(&ObjectRef::new(name).within(&namespace));
+            binding.and_then(|binding| of_credentials_binding(&binding))
+        } else if let Some(name) = &spec.secret_binding_name {
+            let binding = self.secret_bindings.get(&ObjectRef::new(name).within(&namespace));
+            binding.and_then(|binding| of_secret_binding(&binding))
+        } else {
+            None
+        };
+        let dns = dns_secret(shoot).map(|name| (namespace, name.to_owned()));
+        let sources = data_sources(shoot);
+        let buckets = sources.iter().flat_map(|seed| self.buckets_of(seed));
+        let all = cloud.into_iter().chain(dns).chain(buckets);
+        all.filter(|(_, name)| !name.is_empty()).collect()
+    }
+
+    /// Secrets with the credentials of the buckets of a seed, in the namespace of the seed.
+    fn buckets_of(&self, seed: &str) -> Vec<SecretKey> {
+        let buckets = self.buckets.state().into_iter();
+        let of_seed = buckets.filter(|bucket| bucket.spec.seed_name.as_deref() == Some(seed));
+        of_seed.filter_map(|bucket| of_bucket(&bucket, seed)).collect()
+    }
+
+    /// This namespace, and the namespaces with Secrets to which bindings of this namespace refer.
+    pub(super) fn concerned_namespaces(&self, namespace: &str) -> Keys {
+        let is_here = |found: Option<&str>| found == Some(namespace);
+        let secret = self.secret_bindings.state().into_iter();
+        let secret = secret
+            .filter(|binding| is_here(binding.metadata.namespace.as_deref()))
+            .filter_map(|binding| of_secret_binding(&binding));
+        let credentials = self.credentials_bindings.state().into_iter();
+        let credentials = credentials
+            .filter(|binding| is_here(binding.metadata.namespace.as_deref()))
+            .filter_map(|binding| of_credentials_binding(&binding));
+        let named = secret.chain(credentials).map(|(namespace, _)| namespace);
+        named.chain([namespace.to_owned()]).collect()
+    }
+}
+
+/// Keeps the name of a Shoot, its host, and the fields that lead to Secrets.
+pub(super) fn slim(shoot: &mut Shoot) {
+    let status = shoot.status.take().map(|status| ShootStatus {
+        seed_name: status.seed_name,
+        former_seeds: status.former_seeds,
+        ownership: status.ownership.map(|ownership| Ownership {
+            epoch: ownership.epoch,
+            phase: ownership.phase,
+            source: ownership.source,
+            ..Ownership::default()
+        }),
+        migration: status.migration.map(|approval| MigrationApproval {
+            source: approval.source,
+            ..MigrationApproval::default()
+        }),
+        ..ShootStatus::default()
+    });
+    let spec = ShootSpec {
+        credentials_binding_name: shoot.spec.credentials_binding_name.take(),
+        secret_binding_name: shoot.spec.secret_binding_name.take(),
+        dns: shoot.spec.dns.take(),
+        ..ShootSpec::default()
+    };
+    let mut slim = Shoot::new(&shoot.name_any(), spec);
+    slim.metadata = ObjectMeta {
+        name: shoot.metadata.name.take(),
+        namespace: shoot.metadata.namespace.take(),
+        resource_version: shoot.metadata.resource_version.take(),
+        ..ObjectMeta::default()
+    };
+    slim.status = status;
+    *shoot = slim;
+}
+
+/// Namespaces whose rights a Shoot changes, without the namespaces of its bindings.
+pub(super) fn namespaces_of_shoot(shoot: &Shoot) -> Keys {
+    let sources = data_sources(shoot).into_iter();
+    let sources = sources.map(|seed| seed_namespace(&seed));
+    sources.chain(shoot.namespace()).collect()
+}
+
+/// Namespaces whose rights a SecretBinding changes.
+fn namespaces_of_secret_binding(binding: &SecretBinding) -> Keys {
+    of_secret_binding(binding)
+        .map(|(namespace, _)| namespace)
+        .into_iter()
+        .collect()
+}
+
+/// Namespaces whose rights a CredentialsBinding changes.
+fn namespaces_of_credentials_binding(binding: &CredentialsBinding) -> Keys {
+    of_credentials_binding(binding)
+        .map(|(namespace, _)| namespace)
+        .into_iter()
+        .collect()
+}
+
+/// Namespaces whose rights a BackupBucket changes.
+fn namespaces_of_bucket(bucket: &BackupBucket) -> Keys {
+    bucket
+        .spec
+        .seed_name
+        .iter()
+        .map(|seed| seed_namespace(seed))
+        .collect()
+}
+
+fn of_secret_binding(binding: &SecretBinding) -> Option<SecretKey> {
+    let reference = &binding.spec.secret_ref;
+    let namespace = reference.namespace.clone().or_else(|| binding.namespace())?;
+    Some((namespace, reference.name.clone()?))
+}
+
+fn of_credentials_binding(binding: &CredentialsBinding) -> Option<SecretKey> {
+    let reference = &binding.spec.credentials_ref;
+    if reference.kind.as_deref() != Some("Secret") {
+        return None;
+    }
+    let namespace = reference.namespace.clone().or_else(|| binding.namespace())?;
+    Some((namespace, reference.name.clone()?))
+}
+
+fn of_bucket(bucket: &BackupBucket, seed: &str) -> Option<SecretKey> {
+    let reference = bucket.spec.credentials_ref.as_ref()?;
+    let name = own_secret(seed, reference).ok()?;
+    Some((seed_namespace(seed), name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use kube::runtime::{reflector, watcher::Event};
+    use runtime::client::apply::Object;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn store<K>(objects: Vec<Value>) -> Store<K>
+    where
+        K: Object + reflector::Lookup<DynamicType = ()>,
+    {
+        let (store, mut writer) = reflector::store();
+        for object in objects {
+            writer.apply_watcher_event(&Event::Apply(serde_json::from_value(object).unwrap()));
+        }
+        store
+    }
+
+    fn sources() -> SecretSources {
+        let secret =
+            |namespace: Value, name: &str| json!({"kind": "Secret", "namespace": namespace, "name": name});
+        let meta = |name: &str| json!({"name": name, "namespace": "garden-dev"});
+        let bucket = |name: &str, seed: &str, namespace: &str| {
+            json!({"metadata": {"name": name}, "spec": {"seedName": seed, "provider": {"type": "t", "region": "r"},
+                "credentialsRef": secret(json!(namespace), "backup")}})
+        };
+        SecretSources {
+            secret_bindings: store(vec![
+                json!({"metadata": meta("near"), "secretRef": {"name": "cloud"}}),
+                json!({"metadata": meta("far"), "secretRef": {"name": "cloud", "namespace": "garden-other"}}),
+            ]),
+            credentials_bindings: store(vec![
+                json!({"metadata": meta("near"), "provider": {"type": "t"}, "credentialsRef": secret(json!(null), "account")}),
+                json!({"metadata": meta("odd"), "provider": {"type": "t"},
+                    "credentialsRef": {"kind": "WorkloadIdentity", "name": "account", "namespace": "garden-dev"}}),
+            ]),
+            buckets: store(vec![
+                bucket("own", "a", "seed-a"),
+                bucket("foreign", "b", "garden"),
+                bucket("unrelated", "c", "seed-c"),
+            ]),
+        }
+    }
+
+    fn shoot(spec: &Value, status: &Value) -> Shoot {
+        let mut body = json!({"metadata": {"name": "web", "namespace": "garden-dev"},
+            "spec": {"region": "r", "provider": {"type": "t"}, "kubernetes": {}}, "status": status});
+        for (field, value) in spec.as_object().unwrap() {
+            body["spec"][field] = value.clone();
+        }
+        serde_json::from_value(body).unwrap()
+    }
+
+    fn read_by(spec: &Value, status: &Value) -> Vec<String> {
+        let secrets = sources().secrets_of(&shoot(spec, status));
+        let paths = secrets
+            .iter()
+            .map(|(namespace, name)| format!("{namespace}/{name}"));
+        paths.collect()
+    }
+
+    #[test]
+    fn the_owner_of_a_shoot_reads_the_secrets_of_binding_and_dns() {
+        let of = |spec: Value| read_by(&spec, &json!({"seedName": "d"}));
+        assert_eq!(of(json!({"secretBindingName": "near"})), ["garden-dev/cloud"]);
+        assert_eq!(of(json!({"secretBindingName": "far"})), ["garden-other/cloud"]);
+        let both = json!({"secretBindingName": "far", "credentialsBindingName": "near"});
+        assert_eq!(of(both), ["garden-dev/account"]);
+        for nothing in [
+            json!({"credentialsBindingName": "odd"}),
+            json!({"secretBindingName": "missing"}),
+            json!({}),
+        ] {
+            assert!(of(nothing).is_empty());
+        }
+        let dns = json!({"dns": {"providers": [{"type": "t", "secretName": "dns"}]}});
+        assert_eq!(of(dns), ["garden-dev/dns"]);
+    }
+
+    #[test]
+    fn the_owner_of_a_shoot_reads_the_bucket_of_a_former_seed_until_the_restore_has_ended() {
+        let of = |phase: &str, source: &str| {
+            let status = json!({"seedName": "d", "ownership": {"epoch": 2, "phase": phase,
+                "source": {"name": source, "epoch": 1}}});
+            read_by(&json!({}), &status)
+        };
+        assert_eq!(of("Claiming", "a"), ["seed-a/backup"]);
+        assert!(of("Held", "a").is_empty());
+        // The seed of the bucket names a Secret that is not its own.
+        assert!(of("Claiming", "b").is_empty());
+    }
+
+    #[test]
+    fn a_change_of_a_shoot_concerns_the_namespaces_of_its_secrets() {
+        let status = json!({"seedName": "d", "formerSeeds": [{"name": "a", "epoch": 1}]});
+        let namespaces = namespaces_of_shoot(&shoot(&json!({}), &status));
+        let wanted = ["garden-dev", "seed-a"].map(str::to_owned);
+        assert_eq!(namespaces, wanted.into());
+        let concerned = sources().concerned_namespaces("garden-dev");
+        let wanted = ["garden-dev", "garden-other"].map(str::to_owned);
+        assert_eq!(concerned, wanted.into());
+        let elsewhere = sources().concerned_namespaces("garden-other");
+        assert_eq!(elsewhere, ["garden-other".to_owned()].into());
+    }
+
+    /// A cache without these fields would end rights that a restore needs.
+    #[test]
+    fn a_slim_shoot_leads_to_the_same_secrets() {
+        let migration = json!({"source": "b", "destination": "c", "generation": 1, "spec": {"region": "r"}});
+        let mut shoot: Shoot = serde_json::from_value(json!({
+            "metadata": {"name": "web", "namespace": "garden-dev"},
+            "spec": {"region": "r", "provider": {"type": "t"}, "kubernetes": {}, "secretBindingName": "s",
+                "credentialsBindingName": "c", "dns": {"providers": [{"type": "t", "secretName": "dns"}]}},
+            "status": {"seedName": "c", "technicalID": "x", "formerSeeds": [{"name": "a", "epoch": 1}], "migration": migration,
+                "ownership": {"epoch": 2, "phase": "Claiming", "source": {"name": "a", "epoch": 1}}},
+        }))
+        .unwrap();
+        let whole = shoot.clone();
+        slim(&mut shoot);
+        let host = |shoot: &Shoot| shoot.status.as_ref().and_then(|status| status.seed_name.clone());
+        assert_eq!(host(&shoot), host(&whole));
+        assert_eq!(namespaces_of_shoot(&shoot), namespaces_of_shoot(&whole));
+        let secrets = |shoot: &Shoot| {
+            let spec = &shoot.spec;
+            let dns = dns_secret(shoot).map(str::to_owned);
+            (
+                spec.credentials_binding_name.clone(),
+                spec.secret_binding_name.clone(),
+                dns,
+            )
+        };
+        assert_eq!(secrets(&shoot), secrets(&whole));
+        assert!(shoot.spec.region.is_empty() && shoot.status.unwrap().technical_id.is_empty());
+    }
+}
