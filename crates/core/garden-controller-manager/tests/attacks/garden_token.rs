@@ -8,7 +8,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
+use crate::{
+    garden::{self, Garden, NAMESPACE, allowed, refused},
+    grant_rights,
+};
 
 const TOKEN: &str = "kubernetes.io/service-account-token";
 
@@ -22,7 +25,7 @@ async fn create(client: &Client, namespace: &str, secret: &Secret) -> Result<(),
     secrets.create(&PostParams::default(), secret).await.map(|_| ())
 }
 
-/// The path to cluster-admin: the token controller fills the Secret, and the gardenlet may read it.
+/// The path to cluster-admin: the token controller fills the Secret, and the gardenlet reads the Secret.
 pub async fn no_seed_gets_a_token_of_the_garden(garden: &Garden) {
     let cannot = "cannot create resource \"secrets\"";
     for namespace in ["kube-system", "garden", NAMESPACE] {
@@ -55,10 +58,10 @@ pub async fn no_seed_gets_a_token_of_the_garden(garden: &Garden) {
     garden.secret("tokens.kubeconfig", TOKEN).await;
     let a: Api<Secret> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let data = json!({"data": {"kubeconfig": "eA=="}});
-    refused(
-        garden.patch(&a, "tokens.kubeconfig", data).await,
-        "it is none that garden-controller-manager made for a Shoot (type Opaque",
-    );
+    let words = "it is none that garden-controller-manager made for a Shoot (type Opaque";
+    let _controllers = grant_rights(garden);
+    garden::until_refused_with(words, || garden::try_patch(&a, "tokens.kubeconfig", &data)).await;
+    refused(garden.patch(&a, "tokens.kubeconfig", data).await, words);
 }
 
 pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
@@ -80,7 +83,11 @@ pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
         json!({"data": {"kubeconfig": "eA==", "ca.crt": "eA=="},
             "metadata": {"labels": {"checksum-of-config": "c", "valid-until-time": "1"}}})
     };
-    garden::until_refused(|| garden::try_patch(&b, "going.kubeconfig", &fill())).await;
+    // The policies hold also where gardenlets have more rights than garden-controller-manager grants.
+    garden.grant_gardenlets("", "secrets", "patch").await;
+    garden::until_allowed(|| garden::try_patch(&a, "going.kubeconfig", &fill())).await;
+    let not_yet = "the shoot going is on seed \"seed-a\"";
+    garden::until_refused_with(not_yet, || garden::try_patch(&b, "going.kubeconfig", &fill())).await;
     allowed(garden.patch(&a, "filled.kubeconfig", fill()).await);
     allowed(garden.patch(&a, "going.kubeconfig", fill()).await);
     refused(
@@ -120,11 +127,12 @@ pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
     ] {
         refused(garden.patch(&a, "filled.kubeconfig", change).await, words);
     }
-    // Secrets can be read by name and not listed.
     refused(
         a.list(&ListParams::default()).await.map(|_| ()),
         "cannot list resource \"secrets\"",
     );
+    garden.grant_gardenlets("", "secrets", "delete").await;
+    garden::until_allowed(|| garden::try_delete(&a, "filled.kubeconfig")).await;
     refused(
         a.delete("theirs.kubeconfig", &DeleteParams::default())
             .await

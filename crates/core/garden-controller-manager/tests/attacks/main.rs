@@ -18,6 +18,7 @@ mod owner_checks;
 mod ownership;
 mod readable;
 mod rights;
+mod secrets;
 mod shoot_states;
 mod stolen_namespace;
 mod takeover;
@@ -42,6 +43,13 @@ testkit::scenarios! {
         a_shoot_state_is_of_the_seed_that_has_the_shoot,
         a_chunk_is_of_the_seed_that_has_the_shoot,
         garden_controller_manager_gives_nobody_else_a_right,
+    },
+    secrets::{
+        a_seed_reads_the_secrets_of_its_own_shoots_alone,
+        a_seed_reads_its_own_credentials,
+        a_seed_names_no_secret_outside_of_its_namespace,
+        the_author_of_a_shoot_may_read_the_secret_of_its_dns,
+        garden_controller_manager_grants_named_secrets_alone,
     },
     rights::{
         a_member_grafts_no_right_on_those_of_seeds,

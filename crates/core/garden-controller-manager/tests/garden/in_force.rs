@@ -94,6 +94,9 @@ impl Garden {
         .await?;
         let large = json!({"metadata": {"annotations": {"x": "y".repeat(70_000)}}});
         in_force("gardenlet-size", || try_patch(&theirs, "seed-b", &large)).await?;
+        let elsewhere = json!({"spec": {"backup": {"provider": "local",
+            "credentialsRef": {"kind": "Secret", "namespace": "garden", "name": "x"}}}});
+        in_force("seed-credentials", || try_patch(&theirs, "seed-b", &elsewhere)).await?;
         self.wait_for_policies_of_backups().await?;
         self.wait_for_policies_of_objects().await
     }
@@ -133,6 +136,7 @@ impl Garden {
         let rules = json!([
             {"apiGroups": [core], "resources": ["shootstates"], "resourceNames": ["unowned"], "verbs": ["patch"]},
             {"apiGroups": [core], "resources": ["internalsecrets"], "verbs": ["create"]},
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["x", "probe.kubeconfig"], "verbs": ["patch"]},
         ]);
         self.grant(
             "probes",
@@ -195,6 +199,12 @@ impl Garden {
         let foreign: Api<SecretBinding> = Api::namespaced(reader, NAMESPACE);
         in_force("binding-credentials", || {
             try_create(&foreign, secret_binding("x", "unreadable", "x"))
+        })
+        .await?;
+        let editor: Api<Shoot> = Api::namespaced(self.editor_of_shoots(NAMESPACE).await?, NAMESPACE);
+        let unreadable = json!({"spec": {"dns": {"providers": [{"type": "local", "secretName": "x"}]}}});
+        in_force("shoot-dns-credentials", || {
+            try_patch(&editor, "probe", &unreadable)
         })
         .await?;
         in_force("shoot-ownership", || {

@@ -58,7 +58,7 @@ pub async fn the_internal_domain_of_a_seed_does_not_change_once_set(garden: &Gar
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let internal = |change: Value| {
         let mut internal = json!({"type": "local", "domain": "internal.example.test",
-            "credentialsRef": {"kind": "Secret", "name": "dns", "namespace": "garden"}});
+            "credentialsRef": {"kind": "Secret", "name": "dns", "namespace": "seed-seed-i"}});
         json_patch::merge(&mut internal, &change);
         garden.patch(&seeds, "seed-i", json!({"spec": {"dns": {"internal": internal}}}))
     };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
 
 fn domain(domain: &str) -> Value {
-    json!({"type": "local", "domain": domain, "credentialsRef": {"kind": "Secret", "name": "dns", "namespace": "garden"}})
+    json!({"type": "local", "domain": domain, "credentialsRef": {"kind": "Secret", "name": "dns"}})
 }
 
 fn in_zone(mut domain: Value, zone: &str) -> Value {
