@@ -29,7 +29,7 @@ pub fn trim(shoot: &mut Shoot) {
     remembered(shoot, kept);
 }
 
-/// The schedules for `shoot-hibernation`, the version and the CloudProfile for `shoot-version`, and the types
+/// The bindings for `seed-rights`, the schedules for `shoot-hibernation`, the version and the CloudProfile for `shoot-version`, and the types
 /// of extensions for `controller-registration`.
 fn kept(spec: ShootSpec) -> ShootSpec {
     let mut extensions = spec.extensions;
@@ -42,6 +42,8 @@ fn kept(spec: ShootSpec) -> ShootSpec {
             version: spec.kubernetes.version,
             ..Kubernetes::default()
         },
+        credentials_binding_name: spec.credentials_binding_name,
+        secret_binding_name: spec.secret_binding_name,
         cloud_profile: spec.cloud_profile,
         cloud_profile_name: spec.cloud_profile_name,
         provider: Provider {

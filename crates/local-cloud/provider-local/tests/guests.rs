@@ -306,6 +306,7 @@ async fn fill_garden(garden: &ControlPlane, store: &ObjectStore) -> Result<()> {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../charts/garden/templates/gardenlets-rbac.yaml");
     chart::apply(&garden.admin_kubeconfig_file(), &std::fs::read(rights)?).await?;
     chart::apply(&garden.admin_kubeconfig_file(), OWN_CREDENTIALS.as_bytes()).await?;
+    chart::apply(&garden.admin_kubeconfig_file(), events_in_project().as_bytes()).await?;
     let data: BTreeMap<String, ByteString> = world::store_credentials(store)
         .into_iter()
         .map(|(key, value)| (key, ByteString(value)))
@@ -316,6 +317,20 @@ async fn fill_garden(garden: &ControlPlane, store: &ObjectStore) -> Result<()> {
     };
     create(&Api::namespaced(client, OF_SEED), &secret).await?;
     Ok(())
+}
+
+/// The right that garden-controller-manager grants a seed with a BackupEntry in the project.
+fn events_in_project() -> String {
+    let rbac = "rbac.authorization.k8s.io";
+    let metadata = json!({"name": "events", "namespace": PROJECT});
+    let rules =
+        json!([{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}]);
+    let role =
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules});
+    let binding = json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "events"},
+        "subjects": [{"apiGroup": rbac, "kind": "Group", "name": "gardener.cloud:system:seeds"}]});
+    json!({"apiVersion": "v1", "kind": "List", "items": [role, binding]}).to_string()
 }
 
 async fn namespace(client: &Client, name: &str) -> Result<()> {

@@ -15,6 +15,7 @@ pub(super) const LABEL: (&str, &str) = ("gardener.cloud/role", "seed-rights");
 /// Begin of the names of ClusterRoles (then `<seed>:<namespace>`) and RoleBindings (then `<seed>`).
 pub(super) const PREFIX: &str = "gardener.cloud:seed:";
 const RBAC: &str = "rbac.authorization.k8s.io";
+const EVENTS: &str = "events.k8s.io";
 const CORE: &str = "core.gardener.cloud";
 
 /// Objects of one namespace that one seed may read.
@@ -26,6 +27,8 @@ pub(super) struct Rights {
     pub(super) chunks: NamedChunks,
     /// Secrets with credentials of a cloud, of a DNS provider or of a bucket.
     pub(super) secrets: BTreeSet<String>,
+    /// Whether the seed reports Events in the namespace.
+    pub(super) reports: bool,
     /// Whether the namespace holds the credentials of the seed itself: the seed reads each Secret there.
     pub(super) is_own: bool,
 }
@@ -33,13 +36,16 @@ pub(super) struct Rights {
 impl Rights {
     /// Whether the seed has no right in the namespace.
     pub(super) fn is_empty(&self) -> bool {
-        self.shoots.is_empty() && self.secrets.is_empty() && !self.is_own
+        self.shoots.is_empty() && self.secrets.is_empty() && !self.reports && !self.is_own
     }
 
     /// Rules of the ClusterRole. A rule without names would be a right to all objects of a kind, so each
     /// rule for reads has names, except in the namespace of the seed itself.
     fn rules(&self) -> Vec<Value> {
         let mut rules = Vec::new();
+        if self.reports {
+            rules.push(json!({"apiGroups": [EVENTS], "resources": ["events"], "verbs": ["create", "patch"]}));
+        }
         if !self.shoots.is_empty() {
             let kubeconfigs: BTreeSet<_> = self.shoots.iter().map(|shoot| kubeconfig_secret(shoot)).collect();
             rules.extend([
@@ -154,6 +160,7 @@ mod tests {
                             left_out: BTreeMap::new(),
                         },
                         secrets,
+                        reports: true,
                         is_own: false,
                     };
                     for rule in rules("a", "garden-dev", &rights) {

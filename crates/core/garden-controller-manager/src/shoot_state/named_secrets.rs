@@ -8,17 +8,13 @@
 use std::collections::BTreeSet;
 
 use api::{
-    gardencore::{
-        BackupBucket, SecretBinding, Shoot, ShootSpec,
-        shoot::{MigrationApproval, Ownership, ShootStatus},
-    },
+    gardencore::{BackupBucket, SecretBinding, Shoot},
     security::CredentialsBinding,
 };
 use futures::{
     StreamExt,
     stream::{BoxStream, select_all},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     ResourceExt,
     runtime::{
@@ -32,7 +28,7 @@ use runtime::{
     client::{Cluster, Garden},
 };
 
-use crate::changes::{Keys, cache, without_managed_fields};
+use crate::changes::{Keys, cache};
 
 /// The objects that lead from a Shoot to Secrets.
 #[derive(Clone)]
@@ -49,24 +45,10 @@ impl SecretSources {
     /// The caches, and the namespaces that each change concerns.
     pub(super) fn watch(garden: &Garden) -> (Self, BoxStream<'static, String>) {
         let config = watcher::Config::default;
-        let (secret_bindings, of_secret) = cache(
-            garden.all(),
-            config(),
-            without_managed_fields,
-            namespaces_of_secret_binding,
-        );
-        let (credentials_bindings, of_credentials) = cache(
-            garden.all(),
-            config(),
-            without_managed_fields,
-            namespaces_of_credentials_binding,
-        );
-        let (buckets, of_buckets) = cache(
-            garden.cluster_wide(),
-            config(),
-            without_managed_fields,
-            namespaces_of_bucket,
-        );
+        let (secret_bindings, of_secret) = cache(garden.all(), config(), namespaces_of_secret_binding);
+        let (credentials_bindings, of_credentials) =
+            cache(garden.all(), config(), namespaces_of_credentials_binding);
+        let (buckets, of_buckets) = cache(garden.cluster_wide(), config(), namespaces_of_bucket);
         let sources = Self {
             secret_bindings,
             credentials_bindings,
@@ -133,40 +115,6 @@ impl SecretSources {
         let named = secret.chain(credentials).map(|(namespace, _)| namespace);
         named.chain([namespace.to_owned()]).collect()
     }
-}
-
-/// Keeps the name of a Shoot, its host, and the fields that lead to Secrets.
-pub(super) fn slim(shoot: &mut Shoot) {
-    let status = shoot.status.take().map(|status| ShootStatus {
-        seed_name: status.seed_name,
-        former_seeds: status.former_seeds,
-        ownership: status.ownership.map(|ownership| Ownership {
-            epoch: ownership.epoch,
-            phase: ownership.phase,
-            source: ownership.source,
-            ..Ownership::default()
-        }),
-        migration: status.migration.map(|approval| MigrationApproval {
-            source: approval.source,
-            ..MigrationApproval::default()
-        }),
-        ..ShootStatus::default()
-    });
-    let spec = ShootSpec {
-        credentials_binding_name: shoot.spec.credentials_binding_name.take(),
-        secret_binding_name: shoot.spec.secret_binding_name.take(),
-        dns: shoot.spec.dns.take(),
-        ..ShootSpec::default()
-    };
-    let mut slim = Shoot::new(&shoot.name_any(), spec);
-    slim.metadata = ObjectMeta {
-        name: shoot.metadata.name.take(),
-        namespace: shoot.metadata.namespace.take(),
-        resource_version: shoot.metadata.resource_version.take(),
-        ..ObjectMeta::default()
-    };
-    slim.status = status;
-    *shoot = slim;
 }
 
 /// Namespaces whose rights a Shoot changes, without the namespaces of its bindings.
@@ -332,7 +280,7 @@ mod tests {
 
     /// A cache without these fields would end rights that a restore needs.
     #[test]
-    fn a_slim_shoot_leads_to_the_same_secrets() {
+    fn a_trimmed_shoot_leads_to_the_same_secrets() {
         let migration = json!({"source": "b", "destination": "c", "generation": 1, "spec": {"region": "r"}});
         let mut shoot: Shoot = serde_json::from_value(json!({
             "metadata": {"name": "web", "namespace": "garden-dev"},
@@ -343,7 +291,7 @@ mod tests {
         }))
         .unwrap();
         let whole = shoot.clone();
-        slim(&mut shoot);
+        crate::shoots::trim(&mut shoot);
         let host = |shoot: &Shoot| shoot.status.as_ref().and_then(|status| status.seed_name.clone());
         assert_eq!(host(&shoot), host(&whole));
         assert_eq!(namespaces_of_shoot(&shoot), namespaces_of_shoot(&whole));
@@ -357,6 +305,6 @@ mod tests {
             )
         };
         assert_eq!(secrets(&shoot), secrets(&whole));
-        assert!(shoot.spec.region.is_empty() && shoot.status.unwrap().technical_id.is_empty());
+        assert!(shoot.spec.region.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Rights of seeds to ShootStates, InternalSecrets and Secrets: of each Shoot for the seed in
-//! `status.seedName` alone, and of the seed's own credentials in namespace `seed-<name>`.
+//! `status.seedName` alone, and of the seed's own credentials in namespace `seed-<name>`. Besides, rights to
+//! Events in a project with a shoot or a BackupEntry of the seed.
 //!
 //! Admission policies see no reads, so RBAC limits them. For each seed with rights in a namespace the
 //! controller keeps one ClusterRole, which names the objects, and one RoleBinding in the namespace. A Role
@@ -17,7 +18,7 @@ use std::{
 
 use api::{
     constants::{PROJECT_NAME, ROLE},
-    gardencore::{InternalSecret, Shoot},
+    gardencore::{BackupEntry, InternalSecret, Shoot},
     meta::ErrorCode,
 };
 use futures::{
@@ -41,7 +42,7 @@ use kube::{
         watcher,
     },
 };
-use placement::credentials::seed_of_namespace;
+use placement::credentials::{data_sources, dns_secret, seed_of_namespace};
 use runtime::{
     Error, Result,
     client::{
@@ -58,7 +59,7 @@ use super::{
     grants::{
         LABEL, PREFIX, Rights, binding, binding_name, decode, is_unlike, role, role_name, seed_and_namespace,
     },
-    named_secrets::{SecretSources, namespaces_of_shoot, slim},
+    named_secrets::{SecretSources, namespaces_of_shoot},
 };
 use crate::{
     Context, MANAGER,
@@ -97,6 +98,7 @@ pub(super) async fn run(context: Context) {
 /// All objects of the garden from which rights follow, and the rights that were granted.
 struct Caches {
     shoots: SharedWatch<Shoot>,
+    entries: Store<BackupEntry>,
     chunks: Store<ChunkMeta>,
     roles: Store<RoleMeta>,
     bindings: Store<BindingMeta>,
@@ -110,31 +112,30 @@ impl Caches {
         let garden = &context.garden;
         let granted = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let (sources, of_sources) = SecretSources::watch(garden);
-        let (shoots, of_shoots) = cache(garden.all(), runner::few_at_a_time(), slim, namespaces_of_shoot);
+        let shoots = context.shoots.clone();
+        let of_shoots = concerned(&shoots, namespaces_of_shoot, content);
+        let (entries, of_entries) = cache(garden.all(), runner::few_at_a_time(), of_namespace);
         let with_bindings = sources.clone();
         let of_shoots = of_shoots
             .flat_map(move |namespace| iter(with_bindings.concerned_namespaces(&namespace)))
             .boxed();
-        let (chunks, of_chunks) = cache(
-            garden.all(),
-            watcher::Config::default(),
-            without_managed_fields,
-            of_namespace,
-        );
-        let (roles, of_roles) = cache(
-            garden.cluster_wide(),
-            granted(),
-            without_managed_fields,
-            |role: &RoleMeta| {
-                let namespace =
-                    seed_and_namespace(&role.name_any()).map(|(_, namespace)| namespace.to_owned());
-                namespace.into_iter().collect()
-            },
-        );
-        let (bindings, of_bindings) = cache(garden.all(), granted(), without_managed_fields, of_namespace);
-        let changed = select_all([of_shoots, of_chunks, of_roles, of_bindings, of_sources]);
+        let (chunks, of_chunks) = cache(garden.all(), watcher::Config::default(), of_namespace);
+        let (roles, of_roles) = cache(garden.cluster_wide(), granted(), |role: &RoleMeta| {
+            let namespace = seed_and_namespace(&role.name_any()).map(|(_, namespace)| namespace.to_owned());
+            namespace.into_iter().collect()
+        });
+        let (bindings, of_bindings) = cache(garden.all(), granted(), of_namespace);
+        let changed = select_all([
+            of_shoots,
+            of_entries,
+            of_chunks,
+            of_roles,
+            of_bindings,
+            of_sources,
+        ]);
         let caches = Self {
             shoots,
+            entries,
             chunks,
             roles,
             bindings,
@@ -152,6 +153,7 @@ impl Caches {
         let ended = |_| Error::transient("the watch of the garden has ended");
         let listed = async {
             self.shoots.wait_until_ready().await?;
+            self.entries.wait_until_ready().await.map_err(ended)?;
             self.chunks.wait_until_ready().await.map_err(ended)?;
             self.roles.wait_until_ready().await.map_err(ended)?;
             self.bindings.wait_until_ready().await.map_err(ended)?;
@@ -176,7 +178,7 @@ impl Caches {
         } else {
             BTreeMap::new()
         };
-        for shoot in self.shoots.state() {
+        for shoot in self.shoots.store().state() {
             let Some(seed) = host(&shoot) else { continue };
             let secrets = self.sources.secrets_of(&shoot).into_iter();
             let here = secrets.filter(|(namespace, _)| *namespace == name);
@@ -192,12 +194,20 @@ impl Caches {
         wanted
     }
 
-    /// The rights to ShootStates and their InternalSecrets in the namespace of a project.
+    /// The rights to ShootStates, to InternalSecrets and to Events in the namespace of a project.
     fn states(&self, namespace: &str) -> BTreeMap<String, Rights> {
         let mut wanted: BTreeMap<String, Rights> = BTreeMap::new();
         let mut chunks: BTreeMap<String, ChunksOfStates> = BTreeMap::new();
         let mut hosts = BTreeMap::new();
+        for entry in in_namespace(&self.entries, namespace) {
+            for seed in seeds_of_entry(&entry) {
+                wanted.entry(seed.to_owned()).or_default().reports = true;
+            }
+        }
         for shoot in in_namespace(&self.shoots.store(), namespace) {
+            for seed in seeds_of_shoot(&shoot) {
+                wanted.entry(seed.to_owned()).or_default().reports = true;
+            }
             if let Some(seed) = host(&shoot) {
                 let rights = wanted.entry(seed.to_owned()).or_default();
                 rights.shoots.insert(shoot.name_any());
@@ -243,6 +253,32 @@ where
 
 fn of_namespace<K: ResourceExt>(object: &K) -> Keys {
     object.namespace().into_iter().collect()
+}
+
+/// The fields of a Shoot from which rights follow.
+fn content(shoot: &Shoot) -> u64 {
+    let spec = &shoot.spec;
+    let bindings = (&spec.credentials_binding_name, &spec.secret_binding_name);
+    let seeds: Vec<_> = seeds_of_shoot(shoot).collect();
+    let secrets = (bindings, dns_secret(shoot), data_sources(shoot));
+    changes::hash((shoot.uid(), host(shoot), seeds, secrets))
+}
+
+/// Seeds that report Events about a Shoot: the host, the seed of the next residency, and former seeds that
+/// still clean up.
+fn seeds_of_shoot(shoot: &Shoot) -> impl Iterator<Item = &str> {
+    let status = shoot.status.iter();
+    let former = status.flat_map(|status| status.former_seeds.iter().map(|former| former.name.as_str()));
+    let present = [host(shoot), shoot.spec.seed_name.as_deref()].into_iter();
+    present.flatten().chain(former).filter(|seed| !seed.is_empty())
+}
+
+/// Seeds that report Events about a BackupEntry, which outlives the Shoot for a time.
+fn seeds_of_entry(entry: &BackupEntry) -> impl Iterator<Item = &str> {
+    let status = entry.status.as_ref();
+    let host = status.and_then(|status| status.seed_name.as_deref());
+    let seeds = [entry.spec.seed_name.as_deref(), host].into_iter();
+    seeds.flatten().filter(|seed| !seed.is_empty())
 }
 
 fn host(shoot: &Shoot) -> Option<&str> {
@@ -385,9 +421,36 @@ async fn delete_unlike(bindings: &Api<RoleBinding>, wanted: &RoleBinding) -> Res
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use api::gardencore::{BackupEntrySpec, ShootSpec};
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn each_seed_with_a_relation_to_an_object_reports_about_it() {
+        let mut shoot = Shoot::new("web", ShootSpec::default());
+        assert_eq!(seeds_of_shoot(&shoot).count(), 0);
+        let before = content(&shoot);
+        shoot.spec.seed_name = Some("b".into());
+        assert_ne!(content(&shoot), before, "a new seed may report");
+        shoot.status = serde_json::from_value(
+            json!({"seedName": "a", "formerSeeds": [{"name": "c", "epoch": 1}],
+            "technicalID": "t"}),
+        )
+        .unwrap();
+        crate::shoots::trim(&mut shoot);
+        let seeds: Vec<_> = seeds_of_shoot(&shoot).collect();
+        assert_eq!(seeds, ["a", "b", "c"]);
+
+        let spec = BackupEntrySpec {
+            bucket_name: "x".into(),
+            seed_name: Some("b".into()),
+            shoot_ref: None,
+        };
+        let mut entry = BackupEntry::new("web", spec);
+        entry.status = serde_json::from_value(json!({"seedName": "a"})).unwrap();
+        assert_eq!(seeds_of_entry(&entry).collect::<Vec<_>>(), ["b", "a"]);
+    }
 
     fn namespace(name: &str, labels: &Value) -> NamespaceMeta {
         serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap()

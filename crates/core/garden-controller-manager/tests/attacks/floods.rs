@@ -1,12 +1,21 @@
 //! Objects of a seed that would fill the memory of processes that serve all seeds, or the garden's etcd
 //! (threats.md 18).
 
-use api::gardencore::{BackupEntry, Seed, Shoot};
+use api::gardencore::{BackupEntry, Seed, Shoot, ShootState};
 use k8s_openapi::api::events::v1::Event;
-use kube::{Api, api::PostParams};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::{Value, json};
 
-use crate::garden::{Garden, NAMESPACE, allowed, event_in, refused};
+use crate::{
+    garden::{
+        Garden, NAMESPACE, allowed, event_in, refused, try_create, until_allowed, until_refused,
+        until_refused_with,
+    },
+    grant_rights,
+};
 
 /// Some fifty statuses of 1 MB end garden-controller-manager and every gardenlet.
 pub async fn a_seed_writes_no_large_status(garden: &Garden) {
@@ -68,28 +77,74 @@ pub async fn a_seed_writes_no_large_status(garden: &Garden) {
     allowed(garden.patch(&seeds, "seed-a", annotated(10)).await);
 }
 
-/// A seed reports about shoots and about itself, not in namespaces of the garden's own processes.
-pub async fn a_seed_reports_in_no_foreign_namespace(garden: &Garden) {
+/// A project without an object of seed-a until the test creates a Shoot.
+const QUIET: &str = "garden-quiet";
+
+/// A seed reports about itself and in projects where the seed has a shoot, and in no other namespace. The
+/// right in a project is there within seconds, so that the Events of a first creation are published.
+pub async fn a_seed_reports_where_the_seed_has_a_shoot(garden: &Garden) {
+    let _controllers = grant_rights(garden);
+    let labels = json!({"project.gardener.cloud/name": "quiet", "gardener.cloud/role": "project"});
+    let metadata = json!({"name": QUIET, "labels": labels});
+    garden
+        .bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+        .await
+        .unwrap();
+    garden
+        .shoot_in(
+            QUIET,
+            "theirs",
+            "seed-b",
+            Some("seed-b"),
+            ("Reconcile", "Succeeded"),
+        )
+        .await;
+    let events = |client: &kube::Client, namespace: &str| Api::<Event>::namespaced(client.clone(), namespace);
     let create = async |namespace: &str, event: Event| {
-        let events: Api<Event> = Api::namespaced(garden.seed_a.clone(), namespace);
+        let events = events(&garden.seed_a, namespace);
         events.create(&PostParams::default(), &event).await.map(drop)
     };
-    for namespace in ["garden", "kube-system", "gardener-system-seed-lease"] {
-        refused(
-            create(namespace, event_in(namespace)).await,
-            &format!("may not write an Event in namespace {namespace}"),
-        );
+    // The controller has granted the rights in this project.
+    let theirs = events(&garden.seed_b, QUIET);
+    until_allowed(|| try_create(&theirs, event_in(QUIET))).await;
+    let no_right = "cannot create resource \"events\"";
+    for namespace in ["garden", "kube-system", "gardener-system-seed-lease", QUIET] {
+        refused(create(namespace, event_in(namespace)).await, no_right);
     }
-    for namespace in ["default", NAMESPACE] {
-        allowed(create(namespace, event_in(namespace)).await);
-    }
-    let mut large = event_in(NAMESPACE);
+    allowed(create("default", event_in("default")).await);
+
+    // A new Shoot, of which no status names a seed.
+    garden.shoot_in(QUIET, "mine", "seed-a", None, ("", "")).await;
+    let mine = events(&garden.seed_a, QUIET);
+    until_allowed(|| try_create(&mine, event_in(QUIET))).await;
+    allowed(create(QUIET, event_in(QUIET)).await);
+    let mut large = event_in(QUIET);
     large.metadata.name = Some("large".to_owned());
     large.metadata.annotations = Some([("x".to_owned(), "y".repeat(20_000))].into());
-    refused(
-        create(NAMESPACE, large).await,
-        "an Event of a seed may have 16384",
-    );
+    refused(create(QUIET, large).await, "an Event of a seed may have 16384");
+    // No right to keys follows from a name in the specification.
+    let states: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), QUIET);
+    refused(states.get("mine").await.map(drop), "cannot get resource");
+
+    let shoots: Api<Shoot> = garden.admin(QUIET);
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    garden.patch(&shoots, "mine", confirmed).await.unwrap();
+    shoots.delete("mine", &DeleteParams::default()).await.unwrap();
+    until_refused(|| try_create(&mine, event_in(QUIET))).await;
+    refused(create(QUIET, event_in(QUIET)).await, no_right);
+    a_wide_right_to_events_meets_the_policy(garden).await;
+}
+
+/// Where an operator gives gardenlets a right in all namespaces.
+async fn a_wide_right_to_events_meets_the_policy(garden: &Garden) {
+    garden.grant_gardenlets("events.k8s.io", "events", "create").await;
+    for namespace in ["garden", "kube-system", "gardener-system-seed-lease"] {
+        let words = format!("may not write an Event in namespace {namespace}");
+        let events: Api<Event> = Api::namespaced(garden.seed_a.clone(), namespace);
+        until_refused_with(&words, || try_create(&events, event_in(namespace))).await;
+        let created = events.create(&PostParams::default(), &event_in(namespace)).await;
+        refused(created.map(drop), &words);
+    }
 }
 
 /// A chunk has the size that a writer makes, and an attempt a bounded number of chunks.

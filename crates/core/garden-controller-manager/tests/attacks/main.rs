@@ -87,7 +87,7 @@ testkit::scenarios! {
     },
     owner_checks::{a_seed_writes_its_own_owner_check_alone},
     backups::{a_seed_plants_no_entry_for_a_shoot_elsewhere, a_seed_makes_its_own_bucket_alone},
-    floods::{a_seed_writes_no_large_status, a_seed_reports_in_no_foreign_namespace},
+    floods::{a_seed_writes_no_large_status, a_seed_reports_where_the_seed_has_a_shoot},
     tenants::{a_version_is_on_offer_or_stays},
     its_rights::{it_changes_no_specification},
     members::{a_member_of_a_project_gets_at_no_key},

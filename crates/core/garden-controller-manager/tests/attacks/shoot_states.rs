@@ -277,6 +277,7 @@ pub async fn garden_controller_manager_gives_nobody_else_a_right(garden: &Garden
         json!([{"apiGroups": core, "resources": ["shoots"], "resourceNames": ["filled"], "verbs": ["get"]}]),
         json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]),
         json!([{"apiGroups": core, "resources": ["shootstates"], "resourceNames": [""], "verbs": ["get"]}]),
+        json!([{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "delete"]}]),
         harmless.clone(),
     ] {
         let made = role("gardener.cloud:seed:seed-x:garden-dev", rules);

@@ -174,20 +174,11 @@ impl Garden {
             try_create(&chunks, InternalSecret::new("x", InternalSecretFields::default()))
         })
         .await?;
-        let reports: Api<Event> = Api::namespaced(self.seed_b.clone(), "garden");
-        in_force("gardenlet-event", || try_create(&reports, event_in("garden"))).await?;
-        let roles: Api<ClusterRole> = Api::all(self.manager.clone());
-        in_force("garden-controller-manager-role", || {
-            let mut role = ClusterRole::default();
-            role.metadata.name = Some("x".into());
-            try_create(&roles, role)
-        })
-        .await?;
-        let namespaces: Api<Namespace> = Api::all(self.manager.clone());
-        in_force("garden-controller-manager-namespace", || {
-            try_delete(&namespaces, "garden")
-        })
-        .await?;
+        let reports: Api<Event> = Api::namespaced(self.seed_b.clone(), "default");
+        let mut report = event_in("default");
+        report.metadata.annotations = Some([("x".to_owned(), "y".repeat(20_000))].into());
+        in_force("gardenlet-event", || try_create(&reports, report.clone())).await?;
+        self.wait_for_policies_of_manager().await?;
         let members: Api<Role> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
         in_force("seed-rights", || {
             let mut role = Role::default();
@@ -228,6 +219,22 @@ impl Garden {
         })
         .await?;
         self.wait_for_policies_of_deletions().await
+    }
+
+    /// Policies that bound garden-controller-manager.
+    async fn wait_for_policies_of_manager(&self) -> Result<()> {
+        let roles: Api<ClusterRole> = Api::all(self.manager.clone());
+        in_force("garden-controller-manager-role", || {
+            let mut role = ClusterRole::default();
+            role.metadata.name = Some("x".into());
+            try_create(&roles, role)
+        })
+        .await?;
+        let namespaces: Api<Namespace> = Api::all(self.manager.clone());
+        in_force("garden-controller-manager-namespace", || {
+            try_delete(&namespaces, "garden")
+        })
+        .await
     }
 
     /// The policies that ask for a confirmation. Of two policies that refuse, the API server names only one.

@@ -1,16 +1,35 @@
 //! Kubernetes Events, so that `kubectl describe` shows the course of the work.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
+use tokio::time::{Instant, sleep};
 
 /// Characters of a note. The API refuses notes of more than 1 kB.
 const NOTE_LIMIT: usize = 1000;
 /// Between two sentences of a note.
 const SEPARATOR: &str = "; ";
+
+/// Pauses before further attempts to publish an Event that the API server forbids. garden-controller-manager
+/// grants a seed this right in a project moments after the first Shoot of the seed appears there.
+const FORBIDDEN_PAUSES: [Duration; 4] = [
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
+/// Period without such pauses in a namespace that kept to forbid an Event, so that a missing right does not
+/// delay all work there.
+const FORBIDDEN_PERIOD: Duration = Duration::from_secs(60);
 
 /// Characters that the identity of an operation takes at most at the end of a note.
 const IDENTITY_LIMIT: usize = 100;
@@ -37,6 +56,8 @@ fn with_identity(note: &str) -> String {
 #[derive(Clone)]
 pub struct Events {
     recorder: Recorder,
+    /// The times until which an Event is attempted only once, by namespace.
+    forbidden: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
 impl Events {
@@ -51,6 +72,7 @@ impl Events {
                     instance: None,
                 },
             ),
+            forbidden: Arc::default(),
         }
     }
 
@@ -108,10 +130,56 @@ impl Events {
             action: action.to_owned(),
             secondary: None,
         };
-        if let Err(error) = self.recorder.publish(&event, &object.object_ref(&())).await {
-            tracing::debug!(%error, reason, "an event could not be published");
+        let published = self.publish_when_permitted(&event, &object.object_ref(&())).await;
+        match published {
+            Err(error) if is_forbidden(&error) => {
+                tracing::info!(%error, reason, note = event.note, "the API server forbids an Event");
+            }
+            Err(error) => tracing::debug!(%error, reason, "an event could not be published"),
+            Ok(()) => {}
         }
     }
+
+    /// Repeats a forbidden attempt, and gives up after some seconds: the log then has the note of the Event.
+    async fn publish_when_permitted(
+        &self,
+        event: &Event,
+        reference: &ObjectReference,
+    ) -> Result<(), kube::Error> {
+        let namespace = reference.namespace.as_deref().unwrap_or_default();
+        let mut pauses = FORBIDDEN_PAUSES.into_iter();
+        loop {
+            let published = self.recorder.publish(event, reference).await;
+            if !published.as_ref().is_err_and(is_forbidden) || self.is_without_pauses(namespace) {
+                return published;
+            }
+            let Some(pause) = pauses.next() else {
+                self.stop_pauses(namespace);
+                return published;
+            };
+            sleep(pause).await;
+        }
+    }
+
+    fn is_without_pauses(&self, namespace: &str) -> bool {
+        let forbidden = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner);
+        forbidden
+            .get(namespace)
+            .is_some_and(|until| *until > Instant::now())
+    }
+
+    fn stop_pauses(&self, namespace: &str) {
+        let now = Instant::now();
+        let mut forbidden = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner);
+        forbidden.retain(|_, until| *until > now);
+        forbidden.insert(namespace.to_owned(), now + FORBIDDEN_PERIOD);
+    }
+}
+
+/// Whether the user has no right to create Events there. A namespace in deletion forbids Events with other
+/// words, and for good.
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403 && status.message.contains("cannot create resource"))
 }
 
 /// Joins sentences to notes below the limit. No sentence is divided, so that each name is complete within a
@@ -138,7 +206,82 @@ fn action_of(reason: &str, note: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use http::{Request, Response};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::client::Body;
+    use tower::service_fn;
+
     use super::*;
+
+    /// A cluster that answers the first attempts with 403 and this message, and counts all attempts.
+    fn refusing(first: u32, message: &'static str) -> (Events, Arc<AtomicU32>) {
+        let attempts: Arc<AtomicU32> = Arc::default();
+        let counted = Arc::clone(&attempts);
+        let answer = move |request: Request<Body>| {
+            let attempt = counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if attempt >= first {
+                    let event = request.into_body().collect_bytes().await.unwrap();
+                    return Ok::<_, std::io::Error>(Response::new(Body::from(event.to_vec())));
+                }
+                let status = serde_json::json!({"kind": "Status", "status": "Failure", "reason": "Forbidden",
+                    "message": message, "code": 403});
+                let body = Body::from(status.to_string().into_bytes());
+                Ok(Response::builder().status(403).body(body).unwrap())
+            }
+        };
+        (
+            Events::new(Client::new(service_fn(answer), "ns"), "test"),
+            attempts,
+        )
+    }
+
+    fn object(namespace: &str) -> ConfigMap {
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some("x".to_owned());
+        object.metadata.namespace = Some(namespace.to_owned());
+        object
+    }
+
+    const WITHOUT_RIGHT: &str =
+        r#"User "seed" cannot create resource "events" in the namespace "garden-dev""#;
+
+    /// The first Event of a shoot may come before the right of the seed.
+    #[tokio::test(start_paused = true)]
+    async fn an_event_before_the_right_is_published_when_the_right_is_there() {
+        let (events, attempts) = refusing(3, WITHOUT_RIGHT);
+        events.normal(&object("garden-dev"), "Started", "started").await;
+        assert_eq!(attempts.load(Ordering::SeqCst), 4);
+        events.normal(&object("garden-dev"), "Ended", "ended").await;
+        assert_eq!(attempts.load(Ordering::SeqCst), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_right_delays_the_work_of_a_namespace_once_a_minute() {
+        let (events, attempts) = refusing(u32::MAX, WITHOUT_RIGHT);
+        let most = u32::try_from(FORBIDDEN_PAUSES.len()).unwrap() + 1;
+        let begun = Instant::now();
+        events.normal(&object("a"), "One", "one").await;
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        events.normal(&object("a"), "Two", "two").await;
+        assert_eq!(attempts.load(Ordering::SeqCst), most + 1);
+        events.normal(&object("b"), "One", "one").await;
+        assert_eq!(attempts.load(Ordering::SeqCst), 2 * most + 1, "another namespace");
+        tokio::time::advance(FORBIDDEN_PERIOD).await;
+        events.normal(&object("a"), "Three", "three").await;
+        assert_eq!(attempts.load(Ordering::SeqCst), 3 * most + 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_in_deletion_gets_one_attempt() {
+        let (events, attempts) = refusing(u32::MAX, "the namespace is being terminated");
+        events.normal(&object("a"), "One", "one").await;
+        assert_eq!(attempts.load(Ordering::SeqCst), 1);
+    }
 
     #[test]
     fn each_sentence_is_whole_in_one_note() {
