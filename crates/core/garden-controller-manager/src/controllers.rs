@@ -1,9 +1,9 @@
 //! The controllers of the garden by name, and the start of a set of controllers under a lock (RK-01).
 
-use futures::future::{BoxFuture, FutureExt, join_all};
+use futures::future::{BoxFuture, FutureExt, join, join_all};
 
 use crate::{
-    Context, backup_entry_placement, controller_registration, project, seed, shoot_hibernation,
+    Context, backup_entry_placement, controller_registration, project, seed, shoot_domain, shoot_hibernation,
     shoot_kubeconfig, shoot_migration, shoot_placement, shoot_state, shoot_takeover, shoot_version,
     shoot_zone_expiry,
 };
@@ -27,7 +27,11 @@ const CONTROLLERS: &[(&str, Start)] = &[
         shoot_kubeconfig::run(context).boxed()
     }),
     ("shoot-migration", |context| shoot_migration::run(context).boxed()),
-    ("shoot-placement", |context| shoot_placement::run(context).boxed()),
+    ("shoot-placement", |context| {
+        join(shoot_placement::run(context.clone()), shoot_domain::run(context))
+            .map(|((), ())| ())
+            .boxed()
+    }),
     ("shoot-state", |context| shoot_state::run(context).boxed()),
     ("shoot-takeover", |context| shoot_takeover::run(context).boxed()),
     ("shoot-version", |context| shoot_version::run(context).boxed()),

@@ -22,6 +22,7 @@ pub mod controller_registration;
 pub mod controllers;
 pub mod project;
 pub mod seed;
+pub mod shoot_domain;
 pub mod shoot_hibernation;
 pub mod shoot_kubeconfig;
 pub mod shoot_migration;

@@ -6,6 +6,7 @@
 
 mod accept_loss;
 mod backups;
+mod domains;
 mod floods;
 #[path = "../garden/mod.rs"]
 mod garden;
@@ -89,6 +90,7 @@ testkit::scenarios! {
     backups::{a_seed_plants_no_entry_for_a_shoot_elsewhere, a_seed_makes_its_own_bucket_alone},
     floods::{a_seed_writes_no_large_status, a_seed_reports_where_the_seed_has_a_shoot},
     tenants::{a_version_is_on_offer_or_stays},
+    domains::{a_domain_belongs_to_one_shoot},
     its_rights::{it_changes_no_specification},
     members::{a_member_of_a_project_gets_at_no_key},
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},

@@ -118,6 +118,8 @@ pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
             "internal.hosting.test",
             "is below the internal domain internal.hosting.test",
         ),
+        ("hosting.test", "whose names belong to other shoots"),
+        ("test", "whose names belong to other shoots"),
     ] {
         refused(garden.apply(&shoots, "web", make("web", domain)).await, words);
     }

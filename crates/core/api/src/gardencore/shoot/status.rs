@@ -53,6 +53,10 @@ pub struct ShootStatus {
     /// Unique id of the shoot, the same after every move. Empty until first reconciled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
+    /// The `spec.dns.domain` that garden-controller-manager has reserved for this shoot alone. A gardenlet
+    /// creates nothing for a domain before the reservation. Absent for a shoot without `spec.dns.domain`.
+    #[schemars(length(max = 253))]
+    pub reserved_domain: Option<String>,
     /// Unique identity of the cluster.
     pub cluster_identity: Option<String>,
     /// Addresses of the API server and further endpoints of the shoot.

@@ -1,0 +1,192 @@
+//! The obstacle to the reservation of a domain: pure decisions.
+
+use api::gardencore::Seed;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use placement::names;
+
+/// A Shoot with a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DomainClaim {
+    /// uid of the Shoot.
+    pub(super) uid: String,
+    /// `spec.dns.domain`.
+    pub(super) domain: String,
+    /// The domain is reserved for the Shoot.
+    pub(super) is_reserved: bool,
+    /// Creation of the Shoot.
+    pub(super) created: Option<Time>,
+}
+
+/// Why a domain cannot be reserved for a Shoot. The text is for the members of the project, and does not
+/// identify the Shoot of a different project.
+pub(super) fn obstacle(
+    claim: &DomainClaim,
+    own_prefix: &str,
+    others: &[DomainClaim],
+    seeds: &[Seed],
+) -> Option<String> {
+    let domain = &claim.domain;
+    if let Some((of_seed, seed)) = domain_of_seed(domain, own_prefix, seeds) {
+        return Some(format!(
+            "spec.dns.domain {domain} is, or lies above or below, the domain {of_seed} of Seed {seed}: delete this Shoot, and create the \
+             Shoot with a domain of your own, or without a domain"
+        ));
+    }
+    let taken = others.iter().any(|other| precedes(other, claim, others));
+    taken.then(|| {
+        format!(
+            "spec.dns.domain {domain} is, or lies above or below, the domain of a second Shoot, which came first: delete this Shoot, and \
+             create the Shoot with a domain of your own, or without a domain"
+        )
+    })
+}
+
+/// Whether `other` has a better right to the domain of `claim`. A Shoot without a reservation has no right
+/// where a reserved domain is in the way, so that refused Shoots block no domain.
+fn precedes(other: &DomainClaim, claim: &DomainClaim, others: &[DomainClaim]) -> bool {
+    if other.uid == claim.uid || !overlaps(&other.domain, &claim.domain) {
+        return false;
+    }
+    if other.is_reserved {
+        return true;
+    }
+    let is_refused = others.iter().any(|reserved| {
+        reserved.is_reserved && reserved.uid != other.uid && overlaps(&reserved.domain, &other.domain)
+    });
+    let age = |claim: &DomainClaim| (claim.created.as_ref().map(|time| time.0), claim.uid.clone());
+    !is_refused && age(other) < age(claim)
+}
+
+/// The internal or default domain of a Seed that overlaps the domain. The name `<shoot>.<project>` below a
+/// default domain belongs to the Shoot. Policy `shoot-domain` has the same rule for the domains that Seeds
+/// have at that time.
+fn domain_of_seed(domain: &str, own_prefix: &str, seeds: &[Seed]) -> Option<(String, String)> {
+    let rest = domain
+        .strip_prefix(own_prefix)
+        .and_then(|rest| rest.strip_prefix('.'));
+    let is_own = |default: &str| rest.is_some_and(|rest| default == rest || is_below(default, rest));
+    seeds.iter().find_map(|seed| {
+        let dns = &seed.spec.dns;
+        // The domain without shoot and project.
+        let internal = dns.internal.iter().map(|dns| {
+            let named = names::internal_domain("", "", &dns.domain);
+            named.trim_start_matches('.').to_owned()
+        });
+        let defaults = dns.defaults.iter().map(|dns| dns.domain.clone());
+        let foreign = internal.chain(defaults.filter(|default| !is_own(default)));
+        let found = foreign.into_iter().find(|other| overlaps(other, domain));
+        found.map(|found| (found, seed.name_any()))
+    })
+}
+
+/// Whether the domains are equal, or the first is above or below the second.
+fn overlaps(one: &str, other: &str) -> bool {
+    one == other || is_below(one, other) || is_below(other, one)
+}
+
+fn is_below(name: &str, domain: &str) -> bool {
+    name.strip_suffix(domain)
+        .is_some_and(|prefix| prefix.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn claim(uid: &str, domain: &str, is_reserved: bool, second: i64) -> DomainClaim {
+        DomainClaim {
+            uid: uid.to_owned(),
+            domain: domain.to_owned(),
+            is_reserved,
+            created: Some(Time(jiff::Timestamp::from_second(second).unwrap())),
+        }
+    }
+
+    fn seeds() -> Vec<Seed> {
+        let dns = |domain: &str| json!({"type": "local", "domain": domain, "credentialsRef": {"kind": "Secret", "name": "dns"}});
+        let seed = json!({"metadata": {"name": "a"}, "spec": {"networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "provider": {"type": "local", "region": "local"},
+            "dns": {"internal": dns("seeds.test"), "defaults": [dns("shoots.test"), dns("dev.shoots.test")]}}});
+        vec![serde_json::from_value(seed).unwrap()]
+    }
+
+    fn is_free(claim: &DomainClaim, others: &[DomainClaim]) -> bool {
+        obstacle(claim, "web.dev", others, &seeds()).is_none()
+    }
+
+    #[test]
+    fn a_reserved_domain_keeps_its_tree() {
+        let reserved = [claim("one", "apps.customer.test", true, 9)];
+        for (domain, free) in [
+            ("apps.customer.test", false),
+            ("web.apps.customer.test", false),
+            ("customer.test", false),
+            ("other.customer.test", true),
+            ("myapps.customer.test", true),
+        ] {
+            assert_eq!(
+                is_free(&claim("two", domain, false, 1), &reserved),
+                free,
+                "{domain}"
+            );
+        }
+        assert!(
+            is_free(&claim("one", "apps.customer.test", false, 1), &reserved),
+            "its own"
+        );
+    }
+
+    #[test]
+    fn without_a_reservation_the_older_shoot_comes_first() {
+        let (old, young) = (
+            claim("b", "customer.test", false, 1),
+            claim("a", "customer.test", false, 2),
+        );
+        let all = [old.clone(), young.clone()];
+        assert!(is_free(&old, &all));
+        assert!(!is_free(&young, &all));
+        // Of the same second, the uid decides.
+        let same = claim("a", "customer.test", false, 1);
+        let all = [old.clone(), same.clone()];
+        assert!(is_free(&same, &all));
+        assert!(!is_free(&old, &all));
+    }
+
+    /// Else a member could create an older Shoot above a domain, and keep names below that domain from all
+    /// later Shoots.
+    #[test]
+    fn a_refused_shoot_blocks_no_domain() {
+        let all = [
+            claim("one", "apps.customer.test", true, 5),
+            claim("refused", "customer.test", false, 1),
+        ];
+        assert!(is_free(&claim("new", "web.customer.test", false, 9), &all));
+    }
+
+    #[test]
+    fn names_of_seeds_belong_to_no_domain() {
+        for (domain, free) in [
+            ("web.dev.internal.seeds.test", false),
+            ("internal.seeds.test", false),
+            ("seeds.test", false),
+            ("test", false),
+            ("other.seeds.test", true),
+            ("web.prod.shoots.test", false),
+            ("shoots.test", false),
+            ("web.dev.shoots.test", true),
+            ("x.web.dev.shoots.test", false),
+        ] {
+            assert_eq!(is_free(&claim("two", domain, false, 1), &[]), free, "{domain}");
+        }
+        let text = obstacle(&claim("two", "seeds.test", false, 1), "web.dev", &[], &seeds()).unwrap();
+        assert!(
+            text.contains("the domain internal.seeds.test of Seed a"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! Reserves `spec.dns.domain` of each Shoot: a domain belongs to a single Shoot, and is neither above nor
+//! below the domain of a second Shoot or a domain of a Seed.
+//!
+//! A policy cannot compare Shoots of different namespaces, so this controller decides, and records the
+//! decision in `status.reservedDomain`. A gardenlet deploys nothing for a domain that is not reserved.
+//! Guarantees: of two Shoots with one domain, the Shoot with the reservation keeps the domain, and else the
+//! older Shoot gets the domain. A reservation ends with the Shoot. Decisions are made in sequence in the one
+//! process that holds the lock, and each decision includes reservations that the cache does not show yet.
+//! A write that a former holder of the lock sent is complete before the lock changes hands, because the
+//! permit of the lock guards the request. The edge of a seed is the second barrier: the edge refuses an entry
+//! of a different shoot.
+
+mod controller;
+mod decision;
+
+pub use controller::run;
