@@ -6,8 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Service;
-use kube::{Api, ResourceExt, api::ListParams};
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, PostParams},
+};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use runtime::{
     Error, Result,
@@ -20,7 +23,7 @@ use runtime::{
 use serde_json::json;
 
 use crate::{
-    FIELD_MANAGER, Facts, Residency, from_json,
+    FIELD_MANAGER, Facts, Residency, configuration_problem, from_json,
     secrets::{
         config::{KUBE_APISERVER, TUNNEL_SERVICE},
         issue::hex,
@@ -53,24 +56,18 @@ impl Exposure {
         });
 
     /// "Exposing Kubernetes API server by its names": the SNI proxy finds the shoot by all present names, and
-    /// by no former name.
+    /// by no former name. An entry of a different shoot is refused.
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<Service> = f
             .residency
             .seed
             .namespaced(&f.residency.settings.exposure_namespace);
         let wanted = services(f)?;
-        for service in &wanted {
-            FIELD_MANAGER.apply(&api, service).await?;
+        for entry in &wanted {
+            deploy_entry(f, &api, entry).await?;
         }
-        let names: BTreeSet<_> = wanted.iter().map(ResourceExt::name_any).collect();
-        delete_except(&f.residency, &names).await
-    }
-
-    /// Address or name of the edge of a seed, from the status of the Service of the edge.
-    #[must_use]
-    pub fn edge_address(service: &Service) -> Option<String> {
-        address(service)
+        let names: BTreeSet<_> = wanted.iter().map(|entry| entry.service.name_any()).collect();
+        delete_except(f, &names).await
     }
 
     /// "Removing exposure of the Kubernetes API server": deletes all Services of the shoot at the SNI proxy.
@@ -128,14 +125,90 @@ pub(crate) async fn front_address(residency: &Residency) -> Result<String> {
     })
 }
 
-fn services(f: &Facts) -> Result<Vec<Service>> {
-    let entry = |what, host, target| {
-        service(
-            (what, host),
-            target,
-            &f.residency.namespace,
-            &f.residency.settings.exposure_namespace,
-        )
+/// An entry of the edge.
+struct EdgeEntry {
+    service: Service,
+    host: String,
+    /// The host is the internal name of the shoot, which no second shoot may have.
+    is_internal: bool,
+}
+
+/// The permitted write of an entry.
+#[derive(Debug, PartialEq, Eq)]
+enum EntryWrite<'a> {
+    /// The shoot has the entry, or the internal name of the shoot is in the entry of a different shoot.
+    Update,
+    /// A shoot of this technical id has the entry. The entry may be a leftover of a shoot that is gone.
+    Foreign(&'a str),
+}
+
+fn permitted_write<'a>(entry: &EdgeEntry, found: &'a Service, technical_id: &str) -> EntryWrite<'a> {
+    let owner = found.labels().get(TECHNICAL_ID).map_or("", String::as_str);
+    if owner == technical_id || entry.is_internal {
+        EntryWrite::Update
+    } else {
+        EntryWrite::Foreign(owner)
+    }
+}
+
+/// Creates or updates exactly the entry that the decision was made on. A create fails if a second shoot was
+/// faster, and the resource version makes an update fail after any other write.
+async fn deploy_entry(f: &Facts, api: &Api<Service>, entry: &EdgeEntry) -> Result<()> {
+    let name = entry.service.name_any();
+    let found = api.get_opt(&name).await;
+    let found = found.context(format_args!("could not read Service {name} of the edge"))?;
+    let present = match found {
+        None => create_entry(api, entry).await?,
+        Some(found) => {
+            if let EntryWrite::Foreign(owner) = permitted_write(entry, &found, &f.namespace) {
+                refuse_unless_gone(f, entry, owner).await?;
+            }
+            found
+        }
+    };
+    let mut service = entry.service.clone();
+    service.metadata.resource_version = present.resource_version();
+    FIELD_MANAGER.apply(api, &service).await.map(drop)
+}
+
+async fn create_entry(api: &Api<Service>, entry: &EdgeEntry) -> Result<Service> {
+    let params = PostParams {
+        field_manager: Some(FIELD_MANAGER.0.to_owned()),
+        ..PostParams::default()
+    };
+    let created = api.create(&params, &entry.service).await;
+    let name = entry.service.name_any();
+    created.context(format_args!("could not create Service {name} of the edge"))
+}
+
+/// The text is for the members of the project, and does not identify the shoot that has the entry.
+async fn refuse_unless_gone(f: &Facts, entry: &EdgeEntry, owner: &str) -> Result<()> {
+    let namespaces: Api<Namespace> = f.seed.cluster_wide();
+    let is_gone = !owner.is_empty()
+        && namespaces
+            .get_metadata_opt(owner)
+            .await
+            .context(format_args!("could not read namespace {owner}"))?
+            .is_none();
+    if is_gone {
+        return Ok(());
+    }
+    Err(configuration_problem(format!(
+        "the edge of seed {} leads {} to a different shoot: delete this Shoot, and create the Shoot with another spec.dns.domain; an          operator of the seed finds the owner of the name in label {TECHNICAL_ID} of Service {} in namespace {}",
+        f.seed_object.name_any(),
+        entry.host,
+        entry.service.name_any(),
+        f.settings.exposure_namespace
+    )))
+}
+
+fn services(f: &Facts) -> Result<Vec<EdgeEntry>> {
+    let entry = |what, host: &str, target| {
+        Ok(EdgeEntry {
+            service: service((what, host), target, &f.namespace, &f.settings.exposure_namespace)?,
+            host: host.to_owned(),
+            is_internal: f.names.internal_api.as_deref() == Some(host),
+        })
     };
     let mut all = f
         .names
@@ -204,6 +277,35 @@ mod tests {
         assert_eq!(
             service_name(API, "API.example.test"),
             service_name(API, "api.example.test")
+        );
+    }
+
+    #[test]
+    fn an_entry_of_a_different_shoot_is_written_for_an_internal_name_only() {
+        let entry = |is_internal| EdgeEntry {
+            service: service(
+                (API, "api.example.test"),
+                KUBE_APISERVER,
+                "shoot--dev--web",
+                "edge",
+            )
+            .unwrap(),
+            host: "api.example.test".to_owned(),
+            is_internal,
+        };
+        let of = |namespace| service((API, "api.example.test"), KUBE_APISERVER, namespace, "edge").unwrap();
+        let (own, other) = (of("shoot--dev--web"), of("shoot--dev--other"));
+        let mut unlabelled = other.clone();
+        unlabelled.metadata.labels = None;
+        let write = |is_internal, found| {
+            permitted_write(&entry(is_internal), found, "shoot--dev--web") == EntryWrite::Update
+        };
+        assert!(write(false, &own));
+        assert!(!write(false, &other));
+        assert!(!write(false, &unlabelled));
+        assert!(
+            write(true, &other),
+            "the internal name belongs to the shoot by its technical id"
         );
     }
 
