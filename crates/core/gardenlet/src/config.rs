@@ -193,6 +193,12 @@ pub struct ControlPlaneFlags {
     /// Storage of each etcd.
     #[arg(long, default_value = "10Gi")]
     pub etcd_storage: String,
+
+    /// The most MiB of a ShootState that a restore writes into the etcd of this seed, and that a planned move
+    /// takes along. Give all seeds the same value. The etcd of the seed needs this room beside its other
+    /// objects.
+    #[arg(long, default_value_t = parts::SHOOT_STATE_LIMIT_MEBIBYTES, value_parser = clap::value_parser!(u64).range(2..=10240))]
+    pub shoot_state_limit_mebibytes: u64,
 }
 
 /// A Deployment by namespace and name.
@@ -225,6 +231,7 @@ impl Config {
             garden_identity: self.garden_identity.clone(),
             dns_ttl: flags.dns_ttl_seconds,
             etcd_storage: flags.etcd_storage,
+            shoot_state_limit: flags.shoot_state_limit_mebibytes * parts::MEBIBYTE,
             ..Settings::default()
         }
     }

@@ -78,7 +78,7 @@ pub use ownership::writers::Writers;
 pub use placement::Operation;
 pub use residency::{NamespaceState, Residency, Tenant, left_in};
 pub use secrets::{ExtensionSecrets, Secrets};
-pub use settings::{COREDNS_TAG, Settings, Timeouts, UrlOf, Wait};
+pub use settings::{COREDNS_TAG, MEBIBYTE, SHOOT_STATE_LIMIT_MEBIBYTES, Settings, Timeouts, UrlOf, Wait};
 pub use shoot_cleanup::ShootObjects;
 pub use shoot_state::ShootState;
 pub use system_components::{ApiProxy, CoreDns, KubeProxy};

@@ -7,6 +7,11 @@ use ownership::Terms;
 /// Tag of CoreDNS: the version that kubeadm 1.34 installs.
 pub const COREDNS_TAG: &str = "v1.12.1";
 
+/// The default of [`Settings::shoot_state_limit`], in MiB: a quarter of the default size of an etcd.
+pub const SHOOT_STATE_LIMIT_MEBIBYTES: u64 = 512;
+/// Bytes of a MiB.
+pub const MEBIBYTE: u64 = 1024 * 1024;
+
 /// Settings of the flow steps on this seed.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -41,6 +46,9 @@ pub struct Settings {
     pub dns_ttl: i64,
     /// Storage of each etcd.
     pub etcd_storage: String,
+    /// The most bytes of a ShootState that a restore writes into the etcd of this seed. The etcd also holds
+    /// all further objects of the seed, and has 2 GiB by default.
+    pub shoot_state_limit: u64,
     /// URL of a shoot's API inside the seed, by namespace.
     pub shoot_api_url: UrlOf,
     /// URL of etcd-backup-restore of etcd-main inside the seed, by namespace. The default is the Service that
@@ -71,6 +79,7 @@ impl Default for Settings {
             garden_identity: "garden".into(),
             dns_ttl: 120,
             etcd_storage: "10Gi".into(),
+            shoot_state_limit: SHOOT_STATE_LIMIT_MEBIBYTES * MEBIBYTE,
             shoot_api_url: UrlOf::template("https://kube-apiserver.{namespace}.svc"),
             etcd_backup_url: UrlOf::template("https://etcd-main-peer.{namespace}.svc:8080"),
             owner_check: Terms::default(),

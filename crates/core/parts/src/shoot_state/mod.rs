@@ -17,6 +17,7 @@ mod content;
 mod entries;
 pub mod left_out;
 mod leftovers;
+mod limit;
 mod opened;
 mod overlay;
 mod piece;
@@ -103,11 +104,22 @@ impl ShootState {
 
     /// "Checking that the state of the shoot can be carried": fails for state that no destination could
     /// restore. Runs before the move has stopped a process. Makes no write.
-    pub async fn check(residency: &Residency) -> Result<()> {
-        match collect::collect(residency, None, &mut Unfit::Refused).await {
+    pub async fn check(f: &Facts) -> Result<()> {
+        limit::check_declared(f).await?;
+        match collect::collect(&f.residency, None, &mut Unfit::Refused).await {
             Ok(()) => Ok(()),
             Err(Unwritten::Failed(error)) => Err(error),
             Err(Unwritten::Collided) => Err(Error::bug("a check of the state has written")),
+        }
+    }
+
+    /// Fails before a restore if the ShootState declares more bytes than the etcd of this seed takes. A restore
+    /// checks the content itself before the first part of the content is written.
+    pub async fn check_size(f: &Facts) -> Result<()> {
+        match limit::check_declared(f).await {
+            // The right to read follows the hand-over within a second, and the flow waits for the right.
+            Err(Error::NotReady { .. }) => Ok(()),
+            other => other,
         }
     }
 
@@ -218,8 +230,8 @@ impl Facts {
         if let Some(opened) = self.shoot_state_cache.find_opened(&state) {
             return Ok(Some(opened));
         }
-        let opened = Arc::new(Opened::open(place, state).await?);
-        self.shoot_state_cache.keep_opened(&opened);
+        let opened = Arc::new(Opened::open(place, state, limit::of_operation(self)).await?);
+        self.last_opened.keep_opened(&opened);
         Ok(Some(opened))
     }
 }

@@ -25,7 +25,7 @@ use runtime::{Error, Result, client::Garden};
 use super::{
     carried::Check,
     chunk::{Whole, unpack},
-    entries,
+    entries, limit,
     piece::{Key, Piece, pieces_of},
     place::StateStore,
 };
@@ -77,17 +77,21 @@ impl Opened {
     pub(crate) async fn read(garden: &Garden, shoot: &Shoot) -> Result<Option<Self>> {
         let place = StateStore::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
         match place.state(&shoot.uid().unwrap_or_default()).await? {
-            Some(state) => Self::open(place, state).await.map(Some),
+            Some(state) => Self::open(place, state, None).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Verifies the whole content.
-    pub(super) async fn open(place: StateStore, mut state: ShootState) -> Result<Self> {
+    /// Verifies the whole content, of at most `limit` bytes.
+    pub(super) async fn open(place: StateStore, mut state: ShootState, limit: Option<u64>) -> Result<Self> {
         let (version, uid) = (state.resource_version(), state.uid().unwrap_or_default());
         let mut check = Check::new(&place.name);
         let chunks = state.spec.in_chunks.take();
+        if let Some(chunks) = &chunks {
+            limit::check(&place.name, limit::declared_size(chunks), limit)?;
+        }
         let mut pieces = Pieces::new(place.clone(), state, chunks.clone());
+        pieces.limit = limit;
         let (mut here, mut index) = (BTreeMap::new(), BTreeMap::new());
         while let Some((piece, place)) = pieces.next_with_place().await? {
             check.piece(&piece)?;
@@ -255,6 +259,8 @@ pub(super) struct Pieces {
     text: Vec<u8>,
     used: usize,
     begins: usize,
+    /// The most bytes of all chunks. A hostile source may declare fewer bytes than the chunks have.
+    limit: Option<u64>,
 }
 
 impl Pieces {
@@ -275,6 +281,7 @@ impl Pieces {
             text: Vec::new(),
             used: 0,
             begins: 0,
+            limit: None,
         }
     }
 
@@ -320,6 +327,8 @@ impl Pieces {
         let bytes = self.place.chunk(&chunk.name, &self.uid).await?;
         let text = unpack(chunk, &bytes).map_err(|why| self.place.spoilt(&chunk.name, &why))?;
         self.whole.add(&text);
+        let size = u64::try_from(self.whole.size()).unwrap_or(u64::MAX);
+        limit::check(&self.place.name, size, self.limit)?;
         self.begins += self.used;
         self.text.drain(..self.used);
         self.used = 0;

@@ -7,6 +7,7 @@
 mod cost;
 mod late;
 mod left_out;
+mod limit;
 mod planted;
 
 use std::{

@@ -108,7 +108,7 @@ async fn make(world: &World, name: &str, owner: &Object) -> Result<()> {
     Ok(())
 }
 
-async fn write(world: &World, spec: Value) -> Result<()> {
+pub(super) async fn write(world: &World, spec: Value) -> Result<()> {
     let states: Api<Object> = Api::namespaced(world.client(), PROJECT);
     let patch = Patch::Merge(json!({"spec": spec}));
     states.patch("web", &PatchParams::default(), &patch).await?;
