@@ -46,9 +46,35 @@ pub struct Config {
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=2_592_000))]
     pub takeover_after_seconds: u64,
 
+    /// A bound of each project, as RESOURCE=NUMBER, in ResourceQuota `gardener` of the namespace of the
+    /// project. Repeatable. The resource is the count of a kind, like `count/shoots.core.gardener.cloud`.
+    #[arg(long, value_parser = project_quota)]
+    pub project_quota: Vec<ProjectQuota>,
+
     /// The locks under which the controllers run.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
+}
+
+/// A bound in the ResourceQuota of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectQuota {
+    /// The bounded resource: the count of a kind.
+    pub resource: String,
+    /// The most objects of the kind.
+    pub number: u32,
+}
+
+fn project_quota(text: &str) -> Result<ProjectQuota, String> {
+    let invalid = || format!("{text:?} is not like count/shoots.core.gardener.cloud=20");
+    let (resource, number) = text.split_once('=').ok_or_else(invalid)?;
+    if resource.strip_prefix("count/").is_none_or(str::is_empty) {
+        return Err(invalid());
+    }
+    Ok(ProjectQuota {
+        resource: resource.to_owned(),
+        number: number.parse().map_err(|_| invalid())?,
+    })
 }
 
 impl Config {
@@ -75,5 +101,29 @@ impl Config {
     #[must_use]
     pub fn seed_sync_period(&self) -> Duration {
         Duration::from_secs(self.seed_sync_period_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_quota_bounds_the_count_of_a_kind() {
+        let quota = project_quota("count/shoots.core.gardener.cloud=20").unwrap();
+        assert_eq!(quota.resource, "count/shoots.core.gardener.cloud");
+        assert_eq!(quota.number, 20);
+        for invalid in [
+            "count/shoots",
+            "shoots=1",
+            "count/=1",
+            "count/shoots=many",
+            "count/shoots=-1",
+        ] {
+            let refused = project_quota(invalid).unwrap_err();
+            assert!(refused.contains("is not like count/shoots"), "{refused}");
+        }
     }
 }

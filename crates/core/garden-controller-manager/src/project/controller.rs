@@ -21,7 +21,10 @@ use runtime::{
 };
 use serde_json::json;
 
-use super::namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, verdict};
+use super::{
+    namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, verdict},
+    quota,
+};
 use crate::{Context, MANAGER};
 
 /// Requeue interval of a project that cannot be deleted or created. The namespace is watched; the interval
@@ -84,6 +87,7 @@ impl Reconciler<Project> for ProjectController {
             }
             Verdict::Adopted => {}
         }
+        quota::deploy(&self.context, &name).await?;
         if project.spec.namespace.as_deref().unwrap_or_default().is_empty() {
             let projects: Api<Project> = self.context.garden.cluster_wide();
             MANAGER

@@ -6,6 +6,7 @@
 
 mod controller;
 mod namespace;
+mod quota;
 
 pub use controller::run;
 pub use namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, verdict};

@@ -1,10 +1,36 @@
 //! An attacker that has taken over garden-controller-manager.
 
 use api::gardencore::Shoot;
-use kube::Api;
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::{Api, api::PostParams};
 use serde_json::json;
 
-use crate::garden::{Garden, NAMESPACE, allowed, refused};
+use crate::garden::{Garden, NAMESPACE, allowed, refused, try_create};
+
+/// A quota of zero Pods would stop the processes of the garden.
+pub async fn it_bounds_projects_alone(garden: &Garden) {
+    let quota = |name: &str, resource: &str| -> ResourceQuota {
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"hard": {resource: "0"}}}))
+            .unwrap()
+    };
+    let count = "count/internalsecrets.core.gardener.cloud";
+    let quotas = |namespace: &str| Api::<ResourceQuota>::namespaced(garden.manager.clone(), namespace);
+    for (namespace, name, resource) in [
+        ("garden", "gardener", count),
+        ("kube-system", "gardener", "pods"),
+        (NAMESPACE, "gardener", "pods"),
+        (NAMESPACE, "other", count),
+    ] {
+        let created = quotas(namespace)
+            .create(&PostParams::default(), &quota(name, resource))
+            .await;
+        refused(
+            created.map(drop),
+            "it writes only ResourceQuota gardener in namespaces of projects",
+        );
+    }
+    allowed(try_create(&quotas(NAMESPACE), quota("gardener", count)).await);
+}
 
 /// The manager completes an open version. The manager must not upgrade a shoot, move a shoot, or confirm a
 /// deletion.

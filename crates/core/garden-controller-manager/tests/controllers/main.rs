@@ -22,7 +22,10 @@ use garden_controller_manager::{
     Context, backup_entry_placement, project, seed, shoot_hibernation, shoot_kubeconfig, shoot_migration,
     shoot_placement, shoot_state, shoot_version, shoot_zone_expiry,
 };
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{Namespace, ResourceQuota},
+};
 use kube::{Api, ResourceExt, api::DeleteParams};
 use runtime::clock;
 use serde_json::{Value, json};
@@ -74,7 +77,11 @@ async fn start() -> Result<Controlled> {
 
 fn context(garden: &Garden) -> Context {
     let silence_borne = format!("--seed-monitor-period-seconds={}", SILENCE_BORNE.as_secs());
-    garden.context(&[silence_borne.as_str(), "--seed-sync-period-seconds=1"])
+    garden.context(&[
+        silence_borne.as_str(),
+        "--seed-sync-period-seconds=1",
+        "--project-quota=count/configmaps=50",
+    ])
 }
 
 async fn a_project_has_a_namespace(garden: &Garden) {
@@ -92,6 +99,9 @@ async fn a_project_has_a_namespace(garden: &Garden) {
     assert_eq!(web.spec.namespace.as_deref(), Some("garden-web"));
     let namespace = namespaces.get("garden-web").await.unwrap();
     assert_eq!(namespace.labels()["project.gardener.cloud/name"], "web");
+    let quotas: Api<ResourceQuota> = garden.admin("garden-web");
+    let hard = quotas.get("gardener").await.unwrap().spec.unwrap().hard.unwrap();
+    assert_eq!(hard["count/configmaps"].0, "50");
     // Only an empty namespace is deleted.
     let shoots: Api<Shoot> = garden.admin("garden-web");
     garden.shoot_in("garden-web", "last", "", None, ("", "")).await;

@@ -7,7 +7,7 @@ use api::gardencore::{
 };
 use k8s_openapi::{
     api::{
-        core::v1::{Namespace, Secret},
+        core::v1::{Namespace, ResourceQuota, Secret},
         events::v1::Event,
         rbac::v1::{ClusterRole, Role},
     },
@@ -233,6 +233,13 @@ impl Garden {
         let namespaces: Api<Namespace> = Api::all(self.manager.clone());
         in_force("garden-controller-manager-namespace", || {
             try_delete(&namespaces, "garden")
+        })
+        .await?;
+        let quotas: Api<ResourceQuota> = Api::namespaced(self.manager.clone(), "garden");
+        in_force("garden-controller-manager-quota", || {
+            let mut quota = ResourceQuota::default();
+            quota.metadata.name = Some("gardener".into());
+            try_create(&quotas, quota)
         })
         .await
     }
