@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what docs/understand/bench.md has figures of, and prints its tables. Everything runs as processes on this machine, and ends
 # with this script; nothing else should run beside.
-#   hack/bench.sh [idle|state|moves|zones]…      all by default
+#   hack/bench.sh [idle|state|moves|zones|admission]…      all by default
 # BENCH_PROFILE=release measures optimised binaries (they are compiled first; default: dev, dependencies with opt-level 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,9 +12,9 @@ cd "$(dirname "$0")/.."
 LIMIT=5400
 IDLE_SECONDS=60
 profile=${BENCH_PROFILE:-dev}
-wanted=${*:-idle state moves zones}
+wanted=${*:-idle state moves zones admission}
 # With the whole workspace, as in hack/test.sh: no dependency is compiled again with other features.
-suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill --test aws)
+suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill --test aws --test admission)
 
 hack/packages.sh protobuf-compiler knot util-linux
 hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager s3s-fs moto
@@ -88,9 +88,16 @@ zones() {
   done
 }
 
+admission() {
+  printf '\n| Shoots | edit of a Shoot by a user | status of a Shoot by a gardenlet | kubeconfig by a gardenlet |\n|---|---|---|---|\n'
+  for count in 250 5000; do
+    measure "admission with $count Shoots" admission_stays_cheap_with_many_shoots REPOT_ADMISSION_SHOOTS=$count
+  done
+}
+
 for part in $wanted; do
   case $part in
-    idle | state | moves | zones) "$part" ;;
-    *) fail "usage: hack/bench.sh [idle|state|moves|zones]…" ;;
+    idle | state | moves | zones | admission) "$part" ;;
+    *) fail "usage: hack/bench.sh [idle|state|moves|zones|admission]…" ;;
   esac
 done
