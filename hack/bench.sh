@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what docs/understand/bench.md has figures of, and prints its tables. Everything runs as processes on this machine, and ends
 # with this script; nothing else should run beside.
-#   hack/bench.sh [idle|state|moves|zones|admission]…      all by default
+#   hack/bench.sh [idle|state|moves|zones|admission|rights]…      all by default
 # BENCH_PROFILE=release measures optimised binaries (they are compiled first; default: dev, dependencies with opt-level 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,9 +12,9 @@ cd "$(dirname "$0")/.."
 LIMIT=5400
 IDLE_SECONDS=60
 profile=${BENCH_PROFILE:-dev}
-wanted=${*:-idle state moves zones admission}
+wanted=${*:-idle state moves zones admission rights}
 # With the whole workspace, as in hack/test.sh: no dependency is compiled again with other features.
-suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill --test aws --test admission)
+suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill --test aws --test admission --test rights_scale)
 
 hack/packages.sh protobuf-compiler knot util-linux
 hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager s3s-fs moto
@@ -95,9 +95,14 @@ admission() {
   done
 }
 
+rights() {
+  printf '\n| | ClusterRoles | RoleBindings | right there after a hand-over, longest of 10 | right gone, longest of 10 |\n|---|---|---|---|---|\n'
+  measure "rights of 10 seeds with 250 shoots" rights_of_seeds_follow_a_hand_over_within_seconds
+}
+
 for part in $wanted; do
   case $part in
-    idle | state | moves | zones | admission) "$part" ;;
-    *) fail "usage: hack/bench.sh [idle|state|moves|zones|admission]…" ;;
+    idle | state | moves | zones | admission | rights) "$part" ;;
+    *) fail "usage: hack/bench.sh [idle|state|moves|zones|admission|rights]…" ;;
   esac
 done
