@@ -38,7 +38,8 @@ const WAIT_FOR_VERSION: Duration = Duration::from_secs(60);
 /// follows a write of `status.seedName` or of a binding within a second.
 const WAIT_FOR_RIGHT: Duration = Duration::from_secs(1);
 
-/// The facts of a shoot on a seed. The facts stay constant while a flow runs.
+/// The facts of a shoot on a seed, with the seed's part in `residency`. The facts stay constant while a flow
+/// runs, except [`Facts::close_deadline`].
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The garden.
@@ -241,15 +242,6 @@ pub(crate) fn no_right_yet(namespace: &str, name: &str) -> Error {
              seed-<name>"
         ),
     )
-}
-
-/// Facts that concern only this seed are in [`Residency`].
-impl std::ops::Deref for Facts {
-    type Target = Residency;
-
-    fn deref(&self) -> &Residency {
-        &self.residency
-    }
 }
 
 /// The tenant of the Shoot's namespace in a seed.

@@ -62,7 +62,7 @@ pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
         watched::flows(&shoots, &hooks).reconcile_all_on(stop.changes(&garden, &context.seed_name));
     let settings = context.runner();
     let lost = Arc::<LostShoots>::default();
-    let accompanied = hooks.run(watched::accompanied(&shoots, &hooks), Arc::clone(&lost));
+    let hook_controller = hooks.run(watched::of_hooks(&shoots, &hooks), Arc::clone(&lost));
     // There from the start, so that a first loss is seen as one.
     data_loss::metrics(&context.metrics);
     metrics::register(&context.metrics, &context.seed_name, &shoots.store());
@@ -76,7 +76,7 @@ pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
         stop,
     });
     let flows = runner::run_namespaced(controller, &garden, reconciler, settings);
-    shoots.run_beside(future::join(flows, accompanied)).await;
+    shoots.run_beside(future::join(flows, hook_controller)).await;
 }
 
 struct ShootReconciler {

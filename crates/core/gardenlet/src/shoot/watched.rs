@@ -1,4 +1,4 @@
-//! The changes of a Shoot that wake the controller of flows, and the controller of the companion.
+//! The changes of a Shoot that wake the controller of flows, and the controller of the hooks.
 
 use std::{collections::HashMap, future::ready, sync::Arc};
 
@@ -10,19 +10,19 @@ use kube::{
 };
 use runtime::controller::{Change, SharedWatch, runner};
 
-use super::companion::Companion;
+use super::operation_hooks::OperationHooks;
 
 /// The controller of flows.
-pub(super) fn flows(shoots: &SharedWatch<Shoot>, companion: &Arc<dyn Companion>) -> Controller<Shoot> {
-    let companion = Arc::clone(hooks);
+pub(super) fn flows(shoots: &SharedWatch<Shoot>, hooks: &Arc<dyn OperationHooks>) -> Controller<Shoot> {
+    let hooks = Arc::clone(hooks);
     shoots.controller(move |shoot| fingerprint(&*hooks, shoot))
 }
 
 /// The controller of the hooks.
-pub(super) fn accompanied(shoots: &SharedWatch<Shoot>, companion: &Arc<dyn Companion>) -> Controller<Shoot> {
+pub(super) fn of_hooks(shoots: &SharedWatch<Shoot>, hooks: &Arc<dyn OperationHooks>) -> Controller<Shoot> {
     let (hooks, mut last) = (Arc::clone(hooks), HashMap::new());
     let changed = shoots.subscribe().filter_map(move |change| {
-        let wakes = wakes_companion(&*hooks, &mut last, &change);
+        let wakes = wakes_hooks(&*hooks, &mut last, &change);
         ready(wakes.then(|| change.reference.as_ref().clone()))
     });
     shoots.controller_on(changed)
@@ -30,7 +30,7 @@ pub(super) fn accompanied(shoots: &SharedWatch<Shoot>, companion: &Arc<dyn Compa
 
 /// Whether the change of a Shoot wakes the controller of the hooks. `last`: the last fingerprint of each
 /// Shoot with work for the hooks.
-fn wakes_companion(
+fn wakes_hooks(
     hooks: &dyn OperationHooks,
     last: &mut HashMap<Arc<ObjectRef<Shoot>>, u64>,
     change: &Change<Shoot>,

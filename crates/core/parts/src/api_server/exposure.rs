@@ -67,7 +67,13 @@ impl Exposure {
             deploy_entry(f, &api, entry).await?;
         }
         let names: BTreeSet<_> = wanted.iter().map(|entry| entry.service.name_any()).collect();
-        delete_except(f, &names).await
+        delete_except(&f.residency, &names).await
+    }
+
+    /// Address or name of the edge of a seed, from the status of the Service of the edge.
+    #[must_use]
+    pub fn edge_address(service: &Service) -> Option<String> {
+        address(service)
     }
 
     /// "Removing exposure of the Kubernetes API server": deletes all Services of the shoot at the SNI proxy.
@@ -160,7 +166,7 @@ async fn deploy_entry(f: &Facts, api: &Api<Service>, entry: &EdgeEntry) -> Resul
     let present = match found {
         None => create_entry(api, entry).await?,
         Some(found) => {
-            if let EntryWrite::Foreign(owner) = permitted_write(entry, &found, &f.namespace) {
+            if let EntryWrite::Foreign(owner) = permitted_write(entry, &found, &f.residency.namespace) {
                 refuse_unless_gone(f, entry, owner).await?;
             }
             found
@@ -183,7 +189,7 @@ async fn create_entry(api: &Api<Service>, entry: &EdgeEntry) -> Result<Service> 
 
 /// The text is for the members of the project, and does not identify the shoot that has the entry.
 async fn refuse_unless_gone(f: &Facts, entry: &EdgeEntry, owner: &str) -> Result<()> {
-    let namespaces: Api<Namespace> = f.seed.cluster_wide();
+    let namespaces: Api<Namespace> = f.residency.seed.cluster_wide();
     let is_gone = !owner.is_empty()
         && namespaces
             .get_metadata_opt(owner)
@@ -198,14 +204,19 @@ async fn refuse_unless_gone(f: &Facts, entry: &EdgeEntry, owner: &str) -> Result
         f.seed_object.name_any(),
         entry.host,
         entry.service.name_any(),
-        f.settings.exposure_namespace
+        f.residency.settings.exposure_namespace
     )))
 }
 
 fn services(f: &Facts) -> Result<Vec<EdgeEntry>> {
     let entry = |what, host: &str, target| {
         Ok(EdgeEntry {
-            service: service((what, host), target, &f.namespace, &f.settings.exposure_namespace)?,
+            service: service(
+                (what, host),
+                target,
+                &f.residency.namespace,
+                &f.residency.settings.exposure_namespace,
+            )?,
             host: host.to_owned(),
             is_internal: f.names.internal_api.as_deref() == Some(host),
         })

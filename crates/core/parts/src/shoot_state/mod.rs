@@ -231,7 +231,7 @@ impl Facts {
             return Ok(Some(opened));
         }
         let opened = Arc::new(Opened::open(place, state, limit::of_operation(self)).await?);
-        self.last_opened.keep_opened(&opened);
+        self.shoot_state_cache.keep_opened(&opened);
         Ok(Some(opened))
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api::gardencore::Shoot;
 use flow::Flow;
 use parts::{
-    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
-    ProvenEnd, ShootState,
+    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, KubeApiserver, MoveFindings, NamespaceState,
+    OwnerRecord, ShootState,
 };
 use placement::Operation;
 use runtime::{Error, Result};
@@ -62,8 +62,6 @@ pub(crate) async fn run(
         let checked = ShootState::check_size(&facts).await;
         checked.map_err(|error| outside("Checking the size of the ShootState", error))?;
     }
-    facts.fence = fence;
-    facts.proven_end = proven_end;
     hooks.begin(&mut facts, record).await?;
     let ended = Box::pin(owner_permit::run_under_owner_permit(facts, |facts| {
         // Boxed: the future is large, and is moved several times.
