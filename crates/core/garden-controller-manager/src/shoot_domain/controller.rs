@@ -28,7 +28,6 @@ const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
 
 struct ShootDomain {
     context: Context,
-    shoots: Store<Shoot>,
     /// Domains by the uid of their Shoot, for reservations that the cache may not show yet. The lock puts
     /// all decisions in a sequence.
     reserved: Mutex<BTreeMap<String, String>>,
@@ -36,35 +35,15 @@ struct ShootDomain {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let controller = runner::controller_of(context.garden.all(), runner::few_at_a_time(), slim, |shoot| {
-        runner::fingerprint((domain(shoot), reserved(shoot)))
-    });
-    let shoots = controller.store();
+    let controller = context
+        .shoots
+        .controller(|shoot| runner::fingerprint((shoot.uid(), domain(shoot), reserved(shoot))));
     context
         .run(controller, |context| ShootDomain {
             context,
-            shoots,
             reserved: Mutex::default(),
         })
         .await;
-}
-
-/// Keeps the fields of a Shoot from which decisions follow.
-fn slim(shoot: &mut Shoot) {
-    let dns = shoot.spec.dns.take().map(|dns| DNS {
-        domain: dns.domain,
-        ..DNS::default()
-    });
-    shoot.spec = ShootSpec {
-        dns,
-        ..ShootSpec::default()
-    };
-    shoot.metadata.annotations = None;
-    shoot.metadata.labels = None;
-    shoot.status = shoot.status.take().map(|status| ShootStatus {
-        reserved_domain: status.reserved_domain,
-        ..ShootStatus::default()
-    });
 }
 
 fn domain(shoot: &Shoot) -> Option<&str> {
@@ -88,7 +67,7 @@ fn claim(shoot: &Shoot) -> Option<DomainClaim> {
 impl ShootDomain {
     /// All Shoots with a domain, with the reservations of this process.
     fn claims(&self, reserved: &mut BTreeMap<String, String>) -> Vec<DomainClaim> {
-        let shoots = self.shoots.state();
+        let shoots = self.context.shoots.store().state();
         let mut claims: Vec<_> = shoots.iter().filter_map(|shoot| claim(shoot)).collect();
         // A Shoot that the cache does not have any more is gone.
         reserved.retain(|uid, _| claims.iter().any(|claim| claim.uid == *uid && !claim.is_reserved));
@@ -121,8 +100,7 @@ impl Reconciler<Shoot> for ShootDomain {
     async fn apply(&self, cached: Arc<Shoot>) -> Result<Next> {
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
         let mut reserved_here = self.reserved.lock().await;
-        let ended = |_| Error::transient("the watch of Shoots has ended");
-        self.shoots.wait_until_ready().await.map_err(ended)?;
+        self.context.shoots.wait_until_ready().await?;
         let shoots: Api<Shoot> = self.context.garden.namespaced(&namespace);
         let read = shoots.get_opt(&name).await;
         let read = read.context(format_args!("could not read Shoot {name}"))?;

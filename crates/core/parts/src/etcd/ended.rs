@@ -45,13 +45,13 @@ impl EndedEtcd {
     /// Stops an etcd-main of an earlier epoch, and marks the Etcd as stopped.
     pub async fn stop(f: &Facts) -> Result<()> {
         let runs = |found: &Etcd| is_of_earlier_epoch(found, f.epoch()) && found.spec.replicas > 0;
-        let found = f.etcds().get_opt(MAIN).await;
+        let found = f.residency.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         if !found.as_ref().is_some_and(runs) {
             return Ok(());
         }
         // The namespace comes first: without effect on an etcd that runs.
-        annotate_namespace(f, Some(&f.epoch().to_string())).await?;
+        annotate_namespace(&f.residency, Some(&f.epoch().to_string())).await?;
         // The annotation and the stop are a single write: a gardenlet that ends here leaves no unmarked etcd.
         let stop = json!({
             "metadata": {"annotations": {STOPPED_FOR_EPOCH: f.epoch().to_string()}}, "spec": {"replicas": 0},

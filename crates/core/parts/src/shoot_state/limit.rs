@@ -13,7 +13,7 @@ use crate::{Facts, configuration_problem};
 /// The most bytes that this operation may restore. The flows of a seed that has the state already have no
 /// limit, so that a large state blocks neither a reconciliation nor a deletion.
 pub(super) fn of_operation(f: &Facts) -> Option<u64> {
-    (f.operation == Operation::Restore).then_some(f.settings.shoot_state_limit)
+    (f.operation == Operation::Restore).then_some(f.residency.settings.shoot_state_limit)
 }
 
 /// Fails if the state is too large.
@@ -29,7 +29,7 @@ pub(super) async fn check_declared(f: &Facts) -> Result<()> {
     let place = StateStore::new(&f.garden, &f.shoot_namespace(), &f.shoot.name_any());
     let state = place.state(&f.shoot.uid().unwrap_or_default()).await?;
     let chunks = state.and_then(|state| state.spec.in_chunks.clone());
-    let limit = Some(f.settings.shoot_state_limit);
+    let limit = Some(f.residency.settings.shoot_state_limit);
     chunks.map_or(Ok(()), |chunks| check(&place.name, declared_size(&chunks), limit))
 }
 

@@ -74,7 +74,7 @@ pub struct ShootState;
 
 impl ShootState {
     /// [`Self::check`], as a task.
-    pub const CHECK: PartTask<Residency> = PartTask::new(
+    pub const CHECK: PartTask<Facts> = PartTask::new(
         "Checking that the state of the shoot can be carried",
         NONE,
         |input| Box::pin(Self::check(input)),

@@ -52,7 +52,7 @@ pub fn build<'a>(f: &'a Facts, end: &'a ProvenEnd, given: MigrateInputs) -> Shoo
         namespace,
     );
 
-    let carried = when(&mut g, given.control_plane_is_up).step(ShootState::CHECK, &f.residency, namespace);
+    let carried = when(&mut g, given.control_plane_is_up).step(ShootState::CHECK, f, namespace);
 
     // Until the epoch of etcd ends, the seed can cancel the move and stay in the same epoch.
     let leaving = when(&mut g, given.keeps_phases).step(Departure::BEGIN, f, [backups, servers, carried]);
