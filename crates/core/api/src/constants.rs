@@ -90,6 +90,9 @@ pub const ISOLATED_ZONE_CLOSE_DEADLINE: &str = "extensions.gardener.cloud/isolat
 /// Annotation: the Seed to which a move of the Shoot is judged without any change. garden-controller-manager
 /// reports the answer as constraint `MigrationDryRun`, and removes the annotation.
 pub const MIGRATION_DRY_RUN: &str = "migration.gardener.cloud/dry-run";
+/// Key of the taint that closes a Seed to new shoots and to moves to the seed. `kubectl repot cordon` writes
+/// the taint.
+pub const SEED_CORDONED: &str = "migration.gardener.cloud/cordoned";
 /// Annotation: a move to a far region is meant.
 pub const MIGRATION_ALLOW_DISTANT_REGIONS: &str = "migration.gardener.cloud/allow-distant-regions";
 /// Annotation: the move is to keep the API serving.

@@ -5,7 +5,10 @@
 
 use std::path::Path;
 
-use api::gardencore::Seed;
+use api::{
+    constants::SEED_CORDONED,
+    gardencore::{Seed, seed::SeedTaint},
+};
 use kube::{
     Api, Resource, ResourceExt,
     api::{Patch, PatchParams},
@@ -24,8 +27,13 @@ pub async fn register(context: &Context) -> Result<()> {
     let text = tokio::fs::read_to_string(path).await.map_err(|e| {
         Error::transient(format!("--seed-config {} cannot be read", path.display())).caused_by(e)
     })?;
-    let seed = parse(&text, path, &context.seed_name)?;
+    let mut seed = parse(&text, path, &context.seed_name)?;
     let seeds: Api<Seed> = context.garden.cluster_wide();
+    if !seed.spec.taints.is_empty() {
+        let registered = seeds.get_opt(&context.seed_name).await;
+        let registered = registered.context(format_args!("could not read Seed {}", context.seed_name))?;
+        keep_cordon(&mut seed, registered.as_ref());
+    }
     let Err(error) = apply(&seeds, &seed).await else {
         tracing::info!(seed = context.seed_name, "the seed is registered");
         return Ok(());
@@ -49,6 +57,17 @@ pub async fn register(context: &Context) -> Result<()> {
         .answer_with_warning(&registered, SEED_CONFIG_REFUSED, &note)
         .await;
     Ok(())
+}
+
+/// Keeps the seed closed. Server-side apply replaces the list of taints as a whole, so that a manifest with
+/// taints would remove the taint of `kubectl repot cordon` at each start.
+fn keep_cordon(seed: &mut Seed, registered: Option<&Seed>) {
+    if registered.is_some_and(|registered| registered.spec.is_cordoned()) && !seed.spec.is_cordoned() {
+        seed.spec.taints.push(SeedTaint {
+            key: SEED_CORDONED.to_owned(),
+            value: None,
+        });
+    }
 }
 
 async fn apply(seeds: &Api<Seed>, seed: &Seed) -> kube::Result<()> {
@@ -109,6 +128,28 @@ spec:
   networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16}
   provider: {type: local, region: here}
 ";
+
+    #[test]
+    fn a_manifest_with_taints_keeps_a_seed_cordoned() {
+        let tainted = |keys: &str| {
+            let text = MANIFEST.replace("  dns: {}", &format!("  dns: {{}}\n  taints: [{keys}]"));
+            parse(&text, Path::new("/s"), "a").unwrap()
+        };
+        let cordoned = tainted("{key: migration.gardener.cloud/cordoned}");
+        for (registered, is_cordoned) in [
+            (Some(&cordoned), true),
+            (Some(&tainted("")), false),
+            (None, false),
+        ] {
+            let mut seed = tainted("{key: protected}");
+            keep_cordon(&mut seed, registered);
+            assert_eq!(seed.spec.is_cordoned(), is_cordoned, "{:?}", seed.spec.taints);
+            assert_eq!(seed.spec.taints[0].key, "protected");
+        }
+        let mut twice = cordoned.clone();
+        keep_cordon(&mut twice, Some(&cordoned));
+        assert_eq!(twice.spec.taints.len(), 1);
+    }
 
     fn refused(text: &str, words: &str) {
         let error = parse(text, Path::new("/seed.yaml"), "a").unwrap_err().to_string();

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::{
+    constants::SEED_CORDONED,
     derive::{
         BTreeMap, CustomResource, Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, Time,
         skip_serializing_none,
@@ -101,6 +102,12 @@ pub struct SeedSpec {
 }
 
 impl SeedSpec {
+    /// Whether the seed is closed to new shoots and to moves to the seed.
+    #[must_use]
+    pub fn is_cordoned(&self) -> bool {
+        self.taints.iter().any(|taint| taint.key == SEED_CORDONED)
+    }
+
     /// The settings of owner checks, on or off.
     #[must_use]
     pub fn owner_checks(&self) -> Option<&OwnerChecks> {
