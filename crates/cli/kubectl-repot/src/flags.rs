@@ -109,6 +109,18 @@ pub enum Command {
         #[command(flatten)]
         wait: Wait,
     },
+    /// Closes a seed to new shoots and to moves to the seed. The shoots on the seed stay.
+    Cordon {
+        /// Name of the Seed.
+        #[arg(value_parser = object_name)]
+        seed: String,
+    },
+    /// Opens a cordoned seed again.
+    Uncordon {
+        /// Name of the Seed.
+        #[arg(value_parser = object_name)]
+        seed: String,
+    },
     /// Takes a shoot, or all shoots of a seed, over from a dead seed. Asks for an approval first.
     Takeover(Takeover),
     /// Shows the versions of the plugin and of the garden.

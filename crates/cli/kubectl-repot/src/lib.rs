@@ -15,6 +15,7 @@
 //! | `failure`, `answer` | the result of a command: sentence, JSON, exit code |
 //! | `edit`, `follow`, `events` | writes with a precondition, waits, Events of an object |
 //! | `status`, `plan`, `moves` | commands for shoots of seeds that live |
+//! | `cordon` | closes a seed |
 //! | `takeover` | takeovers from a dead seed |
 //! | `version`, `diagnose` | versions of the garden, and a bundle for a report |
 //! | `age`, `table` | times and tables as text |
@@ -22,6 +23,7 @@
 pub mod age;
 pub mod answer;
 pub mod connect;
+pub mod cordon;
 pub mod diagnose;
 pub mod edit;
 pub mod events;

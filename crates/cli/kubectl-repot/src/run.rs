@@ -8,6 +8,7 @@ use std::{
 use crate::{
     answer::{Answer, failure_as_json},
     connect::{Target, connect},
+    cordon::cordon,
     diagnose::diagnose,
     edit::Edited,
     failure::Failure,
@@ -70,6 +71,8 @@ async fn command(flags: &Flags) -> Result<Answer, Failure> {
         }
         Command::Move { shoot, seed, wait } => Box::pin(move_shoot(&session, shoot, seed, *wait)).await,
         Command::Cancel { shoot, wait } => Box::pin(cancel(&session, shoot, *wait)).await,
+        Command::Cordon { seed } => Box::pin(cordon(&session, seed, true)).await,
+        Command::Uncordon { seed } => Box::pin(cordon(&session, seed, false)).await,
         Command::Takeover(takeover) => Box::pin(take_over(&session, takeover)).await,
         Command::Version => Ok(Box::pin(version(&session)).await),
         Command::Diagnose { shoot, file } => Box::pin(diagnose(&session, shoot, file.as_deref())).await,
@@ -148,7 +151,7 @@ async fn take_over(session: &Session, takeover: &Takeover) -> Result<Answer, Fai
                     approval: takeover.yes.as_deref(),
                     wait: takeover.wait.within(),
                 };
-                Box::pin(take_over_shoot(session, request, &type_name, &report)).await
+                Box::pin(take_over_shoot(session, request, &approve_loss, &report)).await
             }
             (_, _, Some(from), Some(to)) => {
                 let request = SeedRequest {
@@ -159,7 +162,7 @@ async fn take_over(session: &Session, takeover: &Takeover) -> Result<Answer, Fai
                     parallel: usize::from(takeover.parallel),
                     within: Duration::from_secs(takeover.wait.timeout),
                 };
-                Box::pin(take_over_seed(session, request, &type_name, &report)).await
+                Box::pin(take_over_seed(session, request, &approve_loss, &report)).await
             }
             _ => Err(Failure::failed(
                 "name a Shoot and a Seed, or --seed and --to; --help has the forms of the command",
@@ -174,12 +177,18 @@ async fn take_over(session: &Session, takeover: &Takeover) -> Result<Answer, Fai
     }
 }
 
-/// Asks the person at the terminal to type the name. `None` where no person is at the terminal.
-fn type_name(text: &str, name: &str) -> Option<String> {
+fn approve_loss(text: &str, name: &str) -> Option<String> {
+    type_name(&format!(
+        "{text}The loss is final. Type {name} to approve the takeover: "
+    ))
+}
+
+/// Asks the person at the terminal to type a name. `None` where no person is at the terminal.
+fn type_name(question: &str) -> Option<String> {
     if !std::io::stdin().is_terminal() {
         return None;
     }
-    eprint!("{text}The loss is final. Type {name} to approve the takeover: ");
+    eprint!("{question}");
     let mut typed = String::new();
     std::io::stdin().read_line(&mut typed).ok()?;
     Some(typed)

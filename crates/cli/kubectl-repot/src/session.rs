@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use api::gardencore::{Seed, Shoot};
-use kube::Api;
+use kube::{Api, api::ListParams};
 use runtime::client::{Cluster, Garden};
 
 use crate::failure::Failure;
+
+/// Shoots in an answer of the garden.
+const PAGE: u32 = 100;
 
 /// A connection to the garden, with the namespace of the caller.
 #[derive(Clone, Debug)]
@@ -103,6 +106,24 @@ impl Session {
             shoots.get(name),
         )
         .await
+    }
+
+    /// Lists the Shoots of all namespaces that the seed has (`status.seedName`).
+    pub async fn shoots_on(&self, seed: &str) -> Result<Vec<Shoot>, Failure> {
+        let all: Api<Shoot> = self.garden.all();
+        let mut page = ListParams::default()
+            .fields(&format!("status.seedName={seed}"))
+            .limit(PAGE);
+        let mut shoots = Vec::new();
+        loop {
+            let doing = "the Shoots of all namespaces cannot be listed";
+            let list = Box::pin(self.request(doing, all.list(&page))).await?;
+            shoots.extend(list.items);
+            page.continue_token = list.metadata.continue_.filter(|token| !token.is_empty());
+            if page.continue_token.is_none() {
+                return Ok(shoots);
+            }
+        }
     }
 
     /// Reads a Seed as far as the caller may.

@@ -1,20 +1,19 @@
 //! The commands on a real API server with the kinds of a garden: status, plan, moves with concurrent
-//! requests, takeovers that need an approval, and a user without rights.
+//! requests, drains, takeovers that need an approval, and a user without rights.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-use std::{sync::Mutex, time::Duration};
+#[path = "plugin/drain.rs"]
+mod drain;
+#[path = "plugin/fixture.rs"]
+mod fixture;
+
+use std::sync::Mutex;
 
 use anyhow::Result;
 use api::{
-    Target, all_crds,
     constants::{MIGRATION_DRY_RUN, SHOOT_FORCE_RESTORE},
     gardencore::Shoot,
-};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
 };
 use kubectl_repot::{
     diagnose::diagnose,
@@ -22,97 +21,17 @@ use kubectl_repot::{
     follow::{Step, follow},
     moves::{request_cancellation, request_move, wait_for_arrival},
     plan::plan,
-    session::Session,
     status,
     takeover::{SeedRequest, ShootRequest, take_over_seed, take_over_shoot},
     version::version,
 };
-use permit::Permit;
-use serde_json::{Value, json};
-use testkit::{ControlPlane, apply, apply_crds};
+use serde_json::json;
+use testkit::apply;
 
-const NAMESPACE: &str = "garden-dev";
-/// Many times the duration of a request, also on a busy machine.
-const SOON: Duration = Duration::from_secs(120);
+use fixture::{Fixture, NAMESPACE, SOON, object, operation, session, silent};
+
 /// As in the program.
 const STACK: usize = 8 * 1024 * 1024;
-
-struct Fixture {
-    plane: ControlPlane,
-    client: Client,
-    shoots: Api<Shoot>,
-    session: Session,
-}
-
-impl Fixture {
-    async fn start() -> Result<Self> {
-        let plane = ControlPlane::start("garden").await?;
-        let client = plane.admin();
-        let crds: Vec<CustomResourceDefinition> = all_crds()
-            .into_iter()
-            .filter(|crd| crd.target == Target::Garden)
-            .map(|crd| crd.definition)
-            .collect();
-        apply_crds(&client, &crds).await?;
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        apply(&client, namespace).await?;
-        for name in ["seed-a", "seed-b", "seed-c"] {
-            let spec = json!({"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
-                "provider": {"type": "local", "region": "local"}});
-            apply(&client, object("Seed", json!({"name": name}), &spec)).await?;
-        }
-        Ok(Self {
-            shoots: Api::namespaced(client.clone(), NAMESPACE),
-            session: session(client.clone()),
-            client,
-            plane,
-        })
-    }
-
-    /// A Shoot on seed-a after this operation.
-    async fn shoot(&self, name: &str, last: &str) -> Result<Shoot> {
-        let spec = json!({"cloudProfile": {"name": "local", "kind": "CloudProfile"}, "region": "local",
-            "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"}, "seedName": "seed-a"});
-        let metadata = json!({"name": name, "namespace": NAMESPACE});
-        apply(&self.client, object("Shoot", metadata, &spec)).await?;
-        let status =
-            json!({"seedName": "seed-a", "settledSeedName": "seed-a", "lastOperation": operation(last)});
-        self.write_status(name, status).await
-    }
-
-    async fn write_status(&self, name: &str, status: Value) -> Result<Shoot> {
-        let patch = Patch::Merge(json!({"status": status}));
-        Ok(self
-            .shoots
-            .patch_status(name, &PatchParams::default(), &patch)
-            .await?)
-    }
-
-    async fn merge(&self, name: &str, patch: Value) -> Result<Shoot> {
-        Ok(self
-            .shoots
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await?)
-    }
-}
-
-fn object(kind: &str, metadata: Value, spec: &Value) -> Value {
-    let mut object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "spec": spec});
-    object["metadata"] = metadata;
-    object
-}
-
-fn operation(last: &str) -> Value {
-    let (type_, state) = last.split_once(' ').unwrap();
-    json!({"type": type_, "state": state, "progress": 30, "description": "d", "lastUpdateTime": "2026-01-01T00:00:00Z"})
-}
-
-fn session(client: Client) -> Session {
-    let garden = runtime::client::Garden::new(client, &Permit::sole("a test"));
-    Session::new(garden, NAMESPACE, SOON)
-}
-
-fn silent(_: &str) {}
 
 testkit::scenarios! {
     mod commands for Fixture = Fixture::start(), stack STACK;
@@ -126,7 +45,8 @@ testkit::scenarios! {
     a_cancellation_names_the_acting_seed,
     a_takeover_needs_an_approval,
     shoots_of_a_dead_seed_follow_the_trial,
-    a_bundle_has_no_secret;
+    a_bundle_has_no_secret,
+    drain::{a_cordoned_seed_keeps_its_taints};
 }
 
 async fn a_user_without_rights_is_told_the_missing_right(fixture: &Fixture) -> Result<()> {

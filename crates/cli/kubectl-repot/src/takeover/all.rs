@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use api::gardencore::Shoot;
 use futures::{StreamExt, stream};
-use kube::{Api, api::ListParams};
-use runtime::client::Cluster;
 use serde::Serialize;
 use serde_json::json;
 
@@ -16,9 +14,6 @@ use super::{
     single::{Prompt, carry_out, examine, is_approved},
 };
 use crate::{answer::Answer, failure::Failure, follow::Report, session::Session, table::columns};
-
-/// Shoots in an answer of the garden.
-const PAGE: u32 = 100;
 
 /// A takeover of all shoots of a seed.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +78,7 @@ pub async fn take_over_seed(
             request.to
         )));
     }
-    let shoots = Box::pin(list(session, request.from)).await?;
+    let shoots = Box::pin(session.shoots_on(request.from)).await?;
     if shoots.is_empty() {
         let text = format!("no shoot is on seed {} (status.seedName)\n", request.from);
         return Ok(Answer::new(text, &json!({"shoots": []})));
@@ -160,22 +155,4 @@ async fn take_over(
 ) -> ShootResult {
     let outcome = Box::pin(carry_out(session, shoot, &shown, Some(request.within), report)).await;
     ShootResult::new(&shown, outcome)
-}
-
-/// All Shoots that the seed has.
-async fn list(session: &Session, seed: &str) -> Result<Vec<Shoot>, Failure> {
-    let all: Api<Shoot> = session.garden().all();
-    let mut page = ListParams::default()
-        .fields(&format!("status.seedName={seed}"))
-        .limit(PAGE);
-    let mut shoots = Vec::new();
-    loop {
-        let doing = "the Shoots of all namespaces cannot be listed";
-        let list = Box::pin(session.request(doing, all.list(&page))).await?;
-        shoots.extend(list.items);
-        page.continue_token = list.metadata.continue_.filter(|token| !token.is_empty());
-        if page.continue_token.is_none() {
-            return Ok(shoots);
-        }
-    }
 }
