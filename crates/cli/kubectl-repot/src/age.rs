@@ -11,7 +11,13 @@ const DAY: i64 = 24 * HOUR;
 /// clocks of two machines differ.
 #[must_use]
 pub fn age(then: &Time, now: Timestamp) -> String {
-    let seconds = now.duration_since(then.0).as_secs().max(0);
+    span(now.duration_since(then.0).as_secs())
+}
+
+/// A duration with a single unit, as kubectl writes ages.
+#[must_use]
+pub fn span(seconds: i64) -> String {
+    let seconds = seconds.max(0);
     match seconds {
         ..=120 => format!("{seconds}s"),
         121..=7200 => format!("{}m", seconds / MINUTE),

@@ -121,6 +121,8 @@ pub enum Command {
         #[arg(value_parser = object_name)]
         seed: String,
     },
+    /// Moves all shoots of a seed to the named seeds. Shows the plan and asks for an approval first.
+    Drain(Drain),
     /// Takes a shoot, or all shoots of a seed, over from a dead seed. Asks for an approval first.
     Takeover(Takeover),
     /// Shows the versions of the plugin and of the garden.
@@ -153,6 +155,26 @@ impl Wait {
     pub fn within(&self) -> Option<Duration> {
         self.wait.then(|| Duration::from_secs(self.timeout))
     }
+}
+
+/// A drain of a seed.
+#[derive(Args, Clone, Debug)]
+pub struct Drain {
+    /// Name of the Seed that is to lose all shoots.
+    #[arg(value_parser = object_name)]
+    pub seed: String,
+    /// Names of the destination Seeds, separated by commas. The shoots are spread over the destinations.
+    #[arg(long, value_parser = object_name, required = true, value_delimiter = ',', value_name = "SEED")]
+    pub to: Vec<String>,
+    /// Shoots that move at a time. Many moves at once make the downtime of each shoot longer.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub parallel: u8,
+    /// Approves the drain without a question.
+    #[arg(long)]
+    pub yes: bool,
+    /// Bound of the wait for each shoot in seconds.
+    #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
+    pub timeout: u64,
 }
 
 /// A takeover of a single shoot, or of all shoots of a dead seed.
@@ -236,6 +258,23 @@ mod tests {
             "kubectl-repot takeover --seed seed-a",
             "kubectl-repot takeover demo seed-b --seed seed-a --to seed-b",
             "kubectl-repot takeover --seed seed-a --to seed-b --parallel 0",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_drain_names_destinations_and_moves_few_shoots_at_a_time() {
+        let flags = parse("kubectl-repot drain seed-a --to seed-b,seed-c").unwrap();
+        let Command::Drain(drain) = flags.command else {
+            unreachable!("the command is a drain");
+        };
+        assert_eq!(drain.to, ["seed-b", "seed-c"]);
+        assert_eq!((drain.parallel, drain.yes), (2, false));
+        for line in [
+            "kubectl-repot drain seed-a",
+            "kubectl-repot drain seed-a --to seed-b/x",
+            "kubectl-repot drain seed-a --to seed-b --parallel 0",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

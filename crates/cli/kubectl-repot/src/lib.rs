@@ -15,9 +15,10 @@
 //! | `failure`, `answer` | the result of a command: sentence, JSON, exit code |
 //! | `edit`, `follow`, `events` | writes with a precondition, waits, Events of an object |
 //! | `status`, `plan`, `moves` | commands for shoots of seeds that live |
-//! | `cordon` | closes a seed |
+//! | `cordon`, `drain` | close a seed, and move all shoots away |
 //! | `takeover` | takeovers from a dead seed |
 //! | `version`, `diagnose` | versions of the garden, and a bundle for a report |
+//! | `history` | the duration of former moves |
 //! | `age`, `table` | times and tables as text |
 
 pub mod age;
@@ -25,11 +26,13 @@ pub mod answer;
 pub mod connect;
 pub mod cordon;
 pub mod diagnose;
+pub mod drain;
 pub mod edit;
 pub mod events;
 pub mod failure;
 pub mod flags;
 pub mod follow;
+pub mod history;
 pub mod moves;
 pub mod plan;
 pub mod run;

@@ -10,9 +10,10 @@ use crate::{
     connect::{Target, connect},
     cordon::cordon,
     diagnose::diagnose,
+    drain::{DrainRequest, drain},
     edit::Edited,
     failure::Failure,
-    flags::{Command, Flags, Output, Takeover, Wait},
+    flags::{Command, Drain, Flags, Output, Takeover, Wait},
     moves::{answer, effect_of_cancellation, request_cancellation, request_move, wait_for_arrival},
     plan::plan,
     session::Session,
@@ -73,6 +74,7 @@ async fn command(flags: &Flags) -> Result<Answer, Failure> {
         Command::Cancel { shoot, wait } => Box::pin(cancel(&session, shoot, *wait)).await,
         Command::Cordon { seed } => Box::pin(cordon(&session, seed, true)).await,
         Command::Uncordon { seed } => Box::pin(cordon(&session, seed, false)).await,
+        Command::Drain(flags) => Box::pin(drain_seed(&session, flags)).await,
         Command::Takeover(takeover) => Box::pin(take_over(&session, takeover)).await,
         Command::Version => Ok(Box::pin(version(&session)).await),
         Command::Diagnose { shoot, file } => Box::pin(diagnose(&session, shoot, file.as_deref())).await,
@@ -138,6 +140,29 @@ async fn finish(
     ))
     .await?;
     Ok(answer(edited, done))
+}
+
+async fn drain_seed(session: &Session, flags: &Drain) -> Result<Answer, Failure> {
+    let request = DrainRequest {
+        from: &flags.seed,
+        to: &flags.to,
+        parallel: usize::from(flags.parallel),
+        approval: flags.yes.then_some(flags.seed.as_str()),
+        within: Duration::from_secs(flags.timeout),
+    };
+    let prompt = |text: &str, name: &str| {
+        type_name(&format!(
+            "{text}Each move stops the API of the shoot for a while. Type {name} to approve the drain: "
+        ))
+    };
+    tokio::select! {
+        answer = Box::pin(drain(session, request, &prompt, &report)) => answer,
+        () = interrupt() => Err(Failure::failed(format!(
+            "the command was interrupted; moves under way go on, and the same command continues the drain. `kubectl repot status -A` shows \
+             the moves, and `kubectl repot uncordon {}` opens the seed",
+            flags.seed
+        ))),
+    }
 }
 
 async fn take_over(session: &Session, takeover: &Takeover) -> Result<Answer, Failure> {

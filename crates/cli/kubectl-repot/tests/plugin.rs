@@ -46,7 +46,10 @@ testkit::scenarios! {
     a_takeover_needs_an_approval,
     shoots_of_a_dead_seed_follow_the_trial,
     a_bundle_has_no_secret,
-    drain::{a_cordoned_seed_keeps_its_taints};
+    drain::{
+        a_cordoned_seed_keeps_its_taints, a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals,
+        a_drain_without_an_approval_changes_nothing,
+    };
 }
 
 async fn a_user_without_rights_is_told_the_missing_right(fixture: &Fixture) -> Result<()> {

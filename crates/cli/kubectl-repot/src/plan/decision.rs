@@ -12,7 +12,7 @@ use placement::{Journey, journey};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{edit::Edit, failure::Failure, follow::Step};
+use crate::{edit::Edit, failure::Failure, follow::Step, history::FormerMoves};
 
 /// Reason of an answer with a message that names no seed.
 const SHOOT_NOT_CREATED: &str = "ShootNotCreated";
@@ -33,6 +33,8 @@ pub struct Plan {
     pub message: String,
     /// Well-known causes of the obstacle.
     pub codes: Vec<ErrorCode>,
+    /// The duration of former moves, if the caller may read Events.
+    pub former_moves: Option<FormerMoves>,
 }
 
 impl fmt::Display for Plan {
@@ -42,7 +44,11 @@ impl fmt::Display for Plan {
             formatter,
             "{} to seed {}: {verdict} ({})\n{}",
             self.shoot, self.seed, self.reason, self.message
-        )
+        )?;
+        match self.former_moves {
+            Some(former) => write!(formatter, "\nexpected duration: {}", former.describe()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -117,6 +123,7 @@ pub fn read_answer(shoot: Option<&Shoot>, seed: &str) -> Result<Step<Plan>, Fail
         reason: answer.reason.clone(),
         message: answer.message.clone(),
         codes: answer.codes.clone(),
+        former_moves: None,
     }))
 }
 
@@ -190,6 +197,19 @@ mod tests {
         assert_eq!(
             plan.to_string(),
             "demo to seed b: not allowed (DestinationSeedFull)\nA move to seed b could not begin now. Seed b is full."
+        );
+        let measured = Plan {
+            former_moves: Some(FormerMoves {
+                median_seconds: 43,
+                count: 2,
+            }),
+            ..plan
+        };
+        assert!(
+            measured
+                .to_string()
+                .ends_with("\nexpected duration: 43s (median of 2 former moves)"),
+            "{measured}"
         );
         let ready = answered(
             "True",

@@ -6,6 +6,7 @@ pub use decision::{Plan, ask, read_answer};
 
 use std::time::Duration;
 
+use api::gardencore::Shoot;
 use kube::ResourceExt;
 
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
     edit::edit,
     failure::Failure,
     follow::{Report, follow},
+    history::former_moves,
     session::Session,
 };
 
@@ -24,16 +26,28 @@ pub async fn plan(
     within: Duration,
     report: Report<'_>,
 ) -> Result<Answer, Failure> {
-    let namespace = session.namespace();
-    let shoot = Box::pin(session.shoot(namespace, name)).await?;
+    let shoot = Box::pin(session.shoot(session.namespace(), name)).await?;
+    let mut plan = Box::pin(ask_garden(session, shoot, seed, within, report)).await?;
+    plan.former_moves = Box::pin(former_moves(session)).await;
+    Ok(Answer::new(format!("{plan}\n"), &plan).with_obstacles(!plan.may_begin))
+}
+
+/// The answer of the garden about a move of the shoot to the seed.
+pub async fn ask_garden(
+    session: &Session,
+    shoot: Shoot,
+    seed: &str,
+    within: Duration,
+    report: Report<'_>,
+) -> Result<Plan, Failure> {
+    let (namespace, name) = (shoot.namespace().unwrap_or_default(), shoot.name_any());
     let asked = Box::pin(edit(session, shoot, |shoot| ask(shoot, seed))).await?;
     let uid = asked.shoot.uid();
     let goal = format!("the answer about a move of shoot {namespace}/{name} to seed {seed}");
-    let shoots = session.shoots(namespace);
-    let answered = follow(shoots, name, &goal, within, report, |shoot| {
+    let shoots = session.shoots(&namespace);
+    let answered = follow(shoots, &name, &goal, within, report, |shoot| {
         let same = shoot.filter(|shoot| shoot.uid() == uid);
         read_answer(same, seed)
     });
-    let plan = Box::pin(answered).await?;
-    Ok(Answer::new(format!("{plan}\n"), &plan).with_obstacles(!plan.may_begin))
+    Box::pin(answered).await
 }

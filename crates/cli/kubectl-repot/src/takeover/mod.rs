@@ -8,6 +8,9 @@ mod order;
 mod report;
 mod single;
 
+pub(crate) use order::importance;
+pub(crate) use single::is_approved;
+
 pub use all::{SeedRequest, take_over_seed};
 pub use report::TakeoverReport;
 pub use single::{Prompt, ShootRequest, take_over_shoot};

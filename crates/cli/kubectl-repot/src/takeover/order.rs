@@ -19,7 +19,8 @@ pub(super) fn order<T>(mut items: Vec<T>, shoot_in: impl Fn(&T) -> &Shoot) -> Ve
     items
 }
 
-fn importance(purpose: Option<ShootPurpose>) -> u8 {
+/// The higher number, the more important.
+pub(crate) fn importance(purpose: Option<ShootPurpose>) -> u8 {
     match purpose {
         Some(ShootPurpose::Infrastructure) => 4,
         Some(ShootPurpose::Production) => 3,

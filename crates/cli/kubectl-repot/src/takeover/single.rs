@@ -84,8 +84,8 @@ pub async fn take_over_shoot(
     Ok(Answer::new(text, &json!({"report": shown, "requested": true})))
 }
 
-/// Whether a person has typed the name of the object that loses data.
-pub(super) fn is_approved(
+/// Whether a person has typed the name of the object that is concerned.
+pub(crate) fn is_approved(
     text: &str,
     name: &str,
     given: Option<&str>,

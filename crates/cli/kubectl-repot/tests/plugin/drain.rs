@@ -1,15 +1,26 @@
 //! Seeds that are cordoned and drained.
 
+use std::sync::Mutex;
+
 use anyhow::Result;
-use api::gardencore::Seed;
+use api::{
+    constants::MIGRATION_DRY_RUN,
+    gardencore::{Seed, Shoot},
+};
 use kube::{
     Api,
     api::{Patch, PatchParams},
+    runtime::wait::await_condition,
 };
-use kubectl_repot::cordon::{cordon, set as set_cordon};
-use serde_json::json;
+use kubectl_repot::{
+    cordon::{cordon, set as set_cordon},
+    drain::{DrainRequest, drain},
+    follow::{Step, follow},
+};
+use serde_json::{Value, json};
+use testkit::apply;
 
-use crate::fixture::{Fixture, session};
+use crate::fixture::{Fixture, SOON, object, operation, session, silent};
 
 pub async fn a_cordoned_seed_keeps_its_taints(fixture: &Fixture) -> Result<()> {
     let seeds: Api<Seed> = Api::all(fixture.client.clone());
@@ -41,5 +52,193 @@ pub async fn a_cordoned_seed_keeps_its_taints(fixture: &Fixture) -> Result<()> {
     let stranger = session(fixture.plane.client("stranger", &[]).await?);
     let refused = cordon(&stranger, "seed-c", true).await.unwrap_err();
     assert!(refused.to_string().contains("no right"), "{refused}");
+    Ok(())
+}
+
+/// A Seed without shoots.
+async fn bring_seed(fixture: &Fixture, name: &str) -> Result<()> {
+    let spec = json!({"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+        "provider": {"type": "local", "region": "local"}});
+    let seed = object("Seed", json!({"name": name}), &spec);
+    apply(&fixture.client, seed).await.map(drop)
+}
+
+/// A shoot on the seed, with a destination in the specification.
+async fn bring_shoot(fixture: &Fixture, name: &str, purpose: &str, seeds: [&str; 2]) -> Result<()> {
+    let [acting, wanted] = seeds;
+    fixture.shoot(name, "Reconcile Succeeded").await?;
+    let spec = json!({"spec": {"seedName": wanted, "purpose": purpose}});
+    fixture.merge(name, spec).await?;
+    let status = json!({"seedName": acting, "settledSeedName": acting});
+    fixture.write_status(name, status).await.map(drop)
+}
+
+async fn until(fixture: &Fixture, name: &str, is_so: impl Fn(&Shoot) -> bool) -> Result<()> {
+    let check = |shoot: Option<&Shoot>| {
+        Ok(if shoot.is_some_and(&is_so) {
+            Step::Done(())
+        } else {
+            Step::Waiting("not yet".to_owned())
+        })
+    };
+    follow(fixture.shoots.clone(), name, name, SOON, &silent, check).await?;
+    Ok(())
+}
+
+/// As garden-controller-manager answers a dry run.
+async fn answer_dry_run(fixture: &Fixture, name: &str, seed: &str, may_begin: bool) -> Result<()> {
+    let asks = |shoot: &Shoot| {
+        let annotations = shoot.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| all.contains_key(MIGRATION_DRY_RUN))
+    };
+    until(fixture, name, asks).await?;
+    let (status, reason) = if may_begin {
+        ("True", "DestinationSeedReady")
+    } else {
+        ("False", "SeedTaintNotTolerated")
+    };
+    let answer = constraint(
+        "MigrationDryRun",
+        status,
+        reason,
+        &format!("About a move to seed {seed} today."),
+    );
+    fixture
+        .write_status(name, json!({"constraints": [answer]}))
+        .await?;
+    let answered = json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: null}}});
+    fixture.merge(name, answered).await.map(drop)
+}
+
+fn constraint(type_: &str, status: &str, reason: &str, message: &str) -> Value {
+    let time = "2026-01-01T00:00:00Z";
+    json!({"type": type_, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": time, "lastUpdateTime": time})
+}
+
+fn names(seed: &'static str) -> impl Fn(&Shoot) -> bool {
+    move |shoot| shoot.spec.seed_name.as_deref() == Some(seed)
+}
+
+/// As both gardenlets move the shoot.
+async fn arrive(fixture: &Fixture, name: &str, seed: &str) -> Result<()> {
+    let there = json!({"seedName": seed, "settledSeedName": seed, "constraints": [],
+        "lastOperation": operation("Restore Succeeded")});
+    fixture.write_status(name, there).await.map(drop)
+}
+
+fn request<'a>(from: &'a str, to: &'a [String], approval: Option<&'a str>) -> DrainRequest<'a> {
+    DrainRequest {
+        from,
+        to,
+        parallel: 1,
+        approval,
+        within: SOON,
+    }
+}
+
+pub async fn a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals(
+    fixture: &Fixture,
+) -> Result<()> {
+    for seed in ["drained", "near"] {
+        bring_seed(fixture, seed).await?;
+    }
+    for (name, purpose) in [
+        ("first", "testing"),
+        ("second", "production"),
+        ("held", "testing"),
+    ] {
+        bring_shoot(fixture, name, purpose, ["drained", "drained"]).await?;
+    }
+    // As an interrupted drain has left the shoot.
+    bring_shoot(fixture, "midway", "testing", ["drained", "near"]).await?;
+    let to = ["near".to_owned()];
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let request = request("drained", &to, Some("drained"));
+    let drained = Box::pin(drain(&fixture.session, request, &nobody, &silent));
+    let seeds: Api<Seed> = Api::all(fixture.client.clone());
+    // As garden-controller-manager and the gardenlets.
+    let garden = async {
+        for (name, may_begin) in [("first", true), ("second", true), ("held", false)] {
+            answer_dry_run(fixture, name, "near", may_begin).await?;
+        }
+        let cordoned = await_condition(seeds.clone(), "drained", |seed: Option<&Seed>| {
+            seed.is_some_and(|seed| seed.spec.is_cordoned())
+        });
+        tokio::time::timeout(SOON, cordoned).await??;
+        // The move that is under way fills the bound.
+        let waits = fixture.shoots.get("first").await?;
+        assert_eq!(waits.spec.seed_name.as_deref(), Some("drained"));
+        arrive(fixture, "midway", "near").await?;
+        until(fixture, "first", names("near")).await?;
+        let waits = fixture.shoots.get("second").await?;
+        assert_eq!(waits.spec.seed_name.as_deref(), Some("drained"));
+        let full = constraint(
+            "ReadyForMigration",
+            "False",
+            "DestinationSeedFull",
+            "Seed near is full.",
+        );
+        fixture
+            .write_status("first", json!({"constraints": [full]}))
+            .await?;
+        // The refused request is taken back, and the drain goes on.
+        until(fixture, "first", names("drained")).await?;
+        until(fixture, "second", names("near")).await?;
+        arrive(fixture, "second", "near").await
+    };
+    let (answer, acted) = tokio::join!(drained, garden);
+    acted?;
+    let answer = answer?;
+    assert!(answer.has_obstacles, "{}", answer.text);
+    let outcomes = answer.json["shoots"].as_array().unwrap();
+    for (name, result) in [
+        ("midway", "Moved"),
+        ("second", "Moved"),
+        ("first", "Refused"),
+        ("held", "LeftOut"),
+    ] {
+        let outcome = outcomes.iter().find(|outcome| outcome["shoot"] == name).unwrap();
+        assert_eq!(outcome["result"], result, "{}", answer.text);
+    }
+    Ok(())
+}
+
+pub async fn a_drain_without_an_approval_changes_nothing(fixture: &Fixture) -> Result<()> {
+    for seed in ["kept", "spare"] {
+        bring_seed(fixture, seed).await?;
+    }
+    bring_shoot(fixture, "resident", "testing", ["kept", "kept"]).await?;
+    let to = ["spare".to_owned()];
+    let asked = Mutex::new(String::new());
+    let refuses = |text: &str, _: &str| -> Option<String> {
+        text.clone_into(&mut asked.lock().unwrap());
+        None
+    };
+    let drained = drain(&fixture.session, request("kept", &to, None), &refuses, &silent);
+    let (shown, dry_run) = tokio::join!(
+        Box::pin(drained),
+        answer_dry_run(fixture, "resident", "spare", true)
+    );
+    dry_run?;
+    let shown = shown?;
+    assert!(
+        shown.has_obstacles && shown.text.contains("--yes"),
+        "{}",
+        shown.text
+    );
+    let plan = asked.lock().unwrap().clone();
+    assert!(
+        plan.contains("moves to seed spare") && plan.contains("expected duration"),
+        "{plan}"
+    );
+    let seeds: Api<Seed> = Api::all(fixture.client.clone());
+    assert!(!seeds.get("kept").await?.spec.is_cordoned());
+    let shoot = fixture.shoots.get("resident").await?;
+    assert_eq!(shoot.spec.seed_name.as_deref(), Some("kept"));
+    let ghost = ["ghost".to_owned()];
+    let unknown = drain(&fixture.session, request("kept", &ghost, None), &refuses, &silent);
+    let failure = Box::pin(unknown).await.unwrap_err();
+    assert_eq!(failure.to_string(), "no Seed has the name ghost");
     Ok(())
 }

@@ -1,0 +1,80 @@
+//! `kubectl repot drain`: moves all shoots of a seed to the named seeds, within a bound. The plan and the
+//! expected duration are shown before the approval.
+//!
+//! The state of a drain is in the Seed (cordon) and in the Shoots alone. A repeated command finds moves that
+//! are under way, waits for these moves within the same bound, and goes on with the rest.
+
+mod assignment;
+mod classification;
+mod moves;
+mod planning;
+mod report;
+mod survey;
+
+pub use report::{DrainPlan, ShootOutcome};
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::{
+    answer::Answer,
+    cordon,
+    failure::Failure,
+    follow::Report,
+    session::Session,
+    takeover::{Prompt, is_approved},
+};
+
+/// A drain of a seed.
+#[derive(Clone, Copy, Debug)]
+pub struct DrainRequest<'a> {
+    /// Name of the Seed that is to lose all shoots.
+    pub from: &'a str,
+    /// Names of the destination Seeds.
+    pub to: &'a [String],
+    /// Shoots that move at a time.
+    pub parallel: usize,
+    /// The name that approves the drain, where the caller approved in advance.
+    pub approval: Option<&'a str>,
+    /// The bound of the wait for each shoot.
+    pub within: Duration,
+}
+
+/// Shows the plan, asks for the approval, cordons the seed, and moves the shoots. A refused move is reported,
+/// and the drain goes on. After a failed move no further move is requested.
+pub async fn drain(
+    session: &Session,
+    request: DrainRequest<'_>,
+    prompt: Prompt<'_>,
+    report: Report<'_>,
+) -> Result<Answer, Failure> {
+    let survey = Box::pin(survey::survey(session, request)).await?;
+    let (plan, work) = Box::pin(planning::plan(session, request, survey, report)).await?;
+    let text = plan.render();
+    if work.is_empty() {
+        let hint = format!(
+            "Nothing was changed: no shoot of seed {} can be moved now.\n",
+            request.from
+        );
+        let json = json!({"plan": plan, "requested": false, "shoots": []});
+        return Ok(Answer::new(format!("{text}{hint}"), &json).with_obstacles(!plan.left_out.is_empty()));
+    }
+    if request.approval.is_some() {
+        report(text.trim_end());
+    }
+    if !is_approved(&text, request.from, request.approval, prompt)? {
+        let text = format!("{text}Nothing was changed: approve the drain with --yes\n");
+        let json = json!({"plan": plan, "requested": false, "shoots": []});
+        return Ok(Answer::new(text, &json).with_obstacles(true));
+    }
+    Box::pin(cordon::set(session, request.from, true)).await?;
+    report(&format!("seed {} is cordoned", request.from));
+    let mut outcomes = plan.left_out.clone();
+    outcomes.extend(Box::pin(moves::carry_out(session, request, work, report)).await);
+    outcomes.extend(Box::pin(moves::newcomers(session, request.from, &outcomes)).await?);
+    let is_incomplete = outcomes.iter().any(|outcome| !outcome.result.has_left());
+    let text = report::render_outcomes(request.from, &outcomes);
+    let json = json!({"plan": plan, "requested": true, "shoots": outcomes});
+    Ok(Answer::new(text, &json).with_obstacles(is_incomplete))
+}

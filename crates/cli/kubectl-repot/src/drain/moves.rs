@@ -1,0 +1,172 @@
+//! Carries out the moves of a drain, within the bound.
+
+use std::{cell::Cell, time::Duration};
+
+use api::gardencore::Shoot;
+use futures::{StreamExt, stream};
+use kube::ResourceExt;
+use tokio::time::Instant;
+
+use super::{
+    DrainRequest,
+    classification::{MoveEnd, decide_withdrawal, judge_progress},
+    planning::Work,
+    report::{MoveResult, ShootOutcome, expected_seconds},
+};
+use crate::{
+    age::span,
+    edit::edit,
+    failure::Failure,
+    follow::{Report, follow},
+    moves::{request_move, wait_for_arrival},
+    session::Session,
+};
+
+/// A drain under way.
+struct Drain<'a> {
+    session: &'a Session,
+    request: DrainRequest<'a>,
+    report: Report<'a>,
+    total: usize,
+    begun: Instant,
+    ended: Cell<usize>,
+    /// A move has failed: the next shoots would probably meet the same fault.
+    has_failed: Cell<bool>,
+}
+
+/// Moves the shoots, at most `parallel` at a time.
+pub(super) async fn carry_out(
+    session: &Session,
+    request: DrainRequest<'_>,
+    work: Vec<Work>,
+    report: Report<'_>,
+) -> Vec<ShootOutcome> {
+    let drain = Drain {
+        session,
+        request,
+        report,
+        total: work.len(),
+        begun: Instant::now(),
+        ended: Cell::new(0),
+        has_failed: Cell::new(false),
+    };
+    let moves = work.into_iter().map(|one| Box::pin(drain.move_shoot(one)));
+    let moves = stream::iter(moves).buffer_unordered(request.parallel.max(1));
+    moves.collect().await
+}
+
+/// Shoots that came to the seed between the plan and the cordon.
+pub(super) async fn newcomers(
+    session: &Session,
+    from: &str,
+    known: &[ShootOutcome],
+) -> Result<Vec<ShootOutcome>, Failure> {
+    let left = Box::pin(session.shoots_on(from)).await?;
+    let is_known = |shoot: &&Shoot| {
+        let namespace = shoot.namespace().unwrap_or_default();
+        known
+            .iter()
+            .any(|one| one.shoot == shoot.name_any() && one.namespace == namespace)
+    };
+    let why = "came to the seed after the plan: repeat the command";
+    let new = left.iter().filter(|shoot| !is_known(shoot));
+    Ok(new
+        .map(|shoot| ShootOutcome::new(shoot, None, MoveResult::LeftOut, why))
+        .collect())
+}
+
+impl Drain<'_> {
+    async fn move_shoot(&self, work: Work) -> ShootOutcome {
+        let outcome = |result: MoveResult, message: &str| {
+            ShootOutcome::new(&work.shoot, Some(&work.to), result, message)
+        };
+        if self.has_failed.get() && !work.is_under_way {
+            return outcome(MoveResult::NotRequested, "a move before has failed");
+        }
+        let since = Instant::now();
+        let end = if work.is_under_way {
+            Box::pin(self.await_move(&work)).await
+        } else {
+            Box::pin(self.request_and_await(&work)).await
+        };
+        self.ended.set(self.ended.get() + 1);
+        match end {
+            Ok(MoveEnd::Arrived) => {
+                self.report_progress();
+                let seconds = span(in_seconds(since.elapsed()));
+                outcome(
+                    MoveResult::Moved,
+                    &format!("is on seed {} after {seconds}", work.to),
+                )
+            }
+            Ok(MoveEnd::Deleted) => outcome(MoveResult::Deleted, "the Shoot was deleted"),
+            Ok(MoveEnd::Obstacle(why)) | Err(Failure::Refused(why)) => outcome(MoveResult::Refused, &why),
+            Err(Failure::Failed(why)) => {
+                self.has_failed.set(true);
+                outcome(MoveResult::Failed, &why)
+            }
+        }
+    }
+
+    /// A move that was requested before this command. The request of a different user stays.
+    async fn await_move(&self, work: &Work) -> Result<MoveEnd, Failure> {
+        Ok(match Box::pin(self.wait(work)).await? {
+            MoveEnd::Obstacle(why) => MoveEnd::Obstacle(format!(
+                "{why}; the move stays requested: `kubectl repot cancel {}` takes the request back",
+                work.shoot.name_any()
+            )),
+            end => end,
+        })
+    }
+
+    /// A request that meets an obstacle is taken back, so that no move begins after the end of the command.
+    async fn request_and_await(&self, work: &Work) -> Result<MoveEnd, Failure> {
+        let moved = Box::pin(request_move(self.session, work.shoot.clone(), &work.to)).await?;
+        let end = Box::pin(self.wait(work)).await?;
+        let MoveEnd::Obstacle(why) = end else {
+            return Ok(end);
+        };
+        let (from, to) = (self.request.from, work.to.as_str());
+        let withdrawal = edit(self.session, *moved.shoot.clone(), |shoot| {
+            Ok(decide_withdrawal(shoot, from, to))
+        });
+        if Box::pin(withdrawal).await?.unchanged.is_none() {
+            return Ok(MoveEnd::Obstacle(format!("{why} The request was taken back.")));
+        }
+        // The obstacle has ended, and the move has begun.
+        let never = std::future::pending();
+        let (report, within) = (self.report, self.request.within);
+        let arrival = wait_for_arrival(self.session, &moved.shoot, to, within, report, never);
+        Box::pin(arrival).await.map(|()| MoveEnd::Arrived)
+    }
+
+    async fn wait(&self, work: &Work) -> Result<MoveEnd, Failure> {
+        let namespace = work.shoot.namespace().unwrap_or_default();
+        let name = work.shoot.name_any();
+        let goal = format!("Shoot {namespace}/{name} on seed {}", work.to);
+        let shoots = self.session.shoots(&namespace);
+        let waits = follow(shoots, &name, &goal, self.request.within, self.report, |shoot| {
+            judge_progress(shoot, &work.to)
+        });
+        Box::pin(waits).await
+    }
+
+    /// The rest of the duration follows from the moves of this drain.
+    fn report_progress(&self) {
+        let ended = self.ended.get();
+        let elapsed = in_seconds(self.begun.elapsed());
+        let rounds = ended.div_ceil(self.request.parallel.max(1));
+        let each = elapsed / i64::try_from(rounds.max(1)).unwrap_or(1);
+        let rest = expected_seconds(self.total.saturating_sub(ended), self.request.parallel, each);
+        (self.report)(&format!(
+            "{ended} of {} shoots are done after {}, about {} to go",
+            self.total,
+            span(elapsed),
+            span(rest)
+        ));
+    }
+}
+
+fn in_seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,154 @@
+//! Reads the Seeds of a drain, and the Shoots that the drain concerns.
+
+use api::{
+    constants::condition::GARDENLET_READY,
+    gardencore::{Seed, Shoot},
+    meta::{ConditionStatus, find_condition},
+};
+
+use super::{
+    DrainRequest,
+    assignment::Destination,
+    classification::{Share, classify},
+};
+use crate::{
+    failure::Failure,
+    session::{SeedReading, Session},
+};
+
+/// The state of the garden before a drain.
+#[derive(Debug)]
+pub(super) struct Survey {
+    /// The Shoots that the drain concerns.
+    pub(super) shoots: Vec<(Shoot, Share)>,
+    /// The destinations with the room.
+    pub(super) destinations: Vec<Destination>,
+}
+
+/// Reads the state of the garden.
+///
+/// # Errors
+/// A refusal where the source cannot hand shoots over, or where a destination takes no shoots.
+pub(super) async fn survey(session: &Session, request: DrainRequest<'_>) -> Result<Survey, Failure> {
+    let source = Box::pin(read(session, request.from)).await?;
+    check_source(&source, request.from)?;
+    let mut seeds = Vec::new();
+    for name in request.to {
+        if name == request.from {
+            return Err(Failure::refused(format!(
+                "seed {name} cannot be a destination of the own shoots"
+            )));
+        }
+        let seed = Box::pin(read(session, name)).await?;
+        check_destination(&seed, name)?;
+        seeds.push(seed);
+    }
+    let mut shoots = Vec::new();
+    let on_source = Box::pin(session.shoots_on(request.from)).await?;
+    shoots.extend(with_share(on_source, request.from));
+    let mut present = Vec::new();
+    for name in request.to {
+        let on_destination = Box::pin(session.shoots_on(name)).await?;
+        present.push(on_destination.len());
+        shoots.extend(with_share(on_destination, request.from));
+    }
+    let destinations = seeds
+        .iter()
+        .zip(request.to)
+        .zip(present)
+        .map(|((seed, name), present)| {
+            let comes = |(shoot, share): &&(Shoot, Share)| {
+                matches!(share, Share::Moving(to) if to == name) && is_on(shoot, request.from)
+            };
+            Destination::new(seed, present + shoots.iter().filter(comes).count())
+        });
+    let destinations = destinations.collect();
+    Ok(Survey { shoots, destinations })
+}
+
+fn with_share(shoots: Vec<Shoot>, from: &str) -> impl Iterator<Item = (Shoot, Share)> {
+    shoots.into_iter().filter_map(move |shoot| {
+        let share = classify(&shoot, from)?;
+        Some((shoot, share))
+    })
+}
+
+fn is_on(shoot: &Shoot, seed: &str) -> bool {
+    shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.seed_name.as_deref())
+        == Some(seed)
+}
+
+async fn read(session: &Session, name: &str) -> Result<Seed, Failure> {
+    match Box::pin(session.seed(name)).await? {
+        SeedReading::Read(seed) => Ok(*seed),
+        SeedReading::Missing => Err(Failure::refused(format!("no Seed has the name {name}"))),
+        SeedReading::Unreadable(why) => Err(Failure::refused(why)),
+    }
+}
+
+/// The source hands each shoot over. A source that is silent cannot do so.
+fn check_source(seed: &Seed, name: &str) -> Result<(), Failure> {
+    let status = seed.status.as_ref();
+    let ready = status.and_then(|status| find_condition(&status.conditions, GARDENLET_READY));
+    match ready {
+        Some(ready) if ready.status == ConditionStatus::Unknown => Err(Failure::refused(format!(
+            "seed {name} is silent (condition {GARDENLET_READY}: {}), and hands no shoot over: wait until the gardenlet reports again, or take \
+             the shoots over with `kubectl repot takeover --seed {name} --to SEED`",
+            ready.message
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_destination(seed: &Seed, name: &str) -> Result<(), Failure> {
+    if seed.metadata.deletion_timestamp.is_some() {
+        return Err(Failure::refused(format!(
+            "destination seed {name} is being deleted: name a different seed"
+        )));
+    }
+    if seed.spec.is_cordoned() {
+        return Err(Failure::refused(format!(
+            "destination seed {name} is cordoned: name a different seed, or open the seed with `kubectl repot uncordon {name}`"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn seed(more: &str) -> Seed {
+        serde_yaml_ng::from_str(&format!(
+            "metadata: {{name: a}}\nspec: {{dns: {{}}, networks: {{pods: p, services: s}}, provider: {{type: t, region: r}}}}\n{more}"
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_silent_source_is_not_drained() {
+        let ready = |status: &str| {
+            seed(&format!(
+                "status: {{conditions: [{{type: GardenletReady, status: '{status}', reason: r, message: m, \
+                 lastTransitionTime: 2026-01-01T00:00:00Z, lastUpdateTime: 2026-01-01T00:00:00Z}}]}}\n"
+            ))
+        };
+        let silent = check_source(&ready("Unknown"), "a").unwrap_err();
+        assert!(silent.to_string().contains("takeover --seed a"), "{silent}");
+        assert_eq!(check_source(&ready("True"), "a"), Ok(()));
+        assert_eq!(check_source(&seed(""), "a"), Ok(()));
+    }
+
+    #[test]
+    fn a_cordoned_seed_is_no_destination() {
+        let mut cordoned = seed("");
+        assert_eq!(check_destination(&cordoned, "a"), Ok(()));
+        cordoned.spec.taints = serde_yaml_ng::from_str("[{key: migration.gardener.cloud/cordoned}]").unwrap();
+        let why = check_destination(&cordoned, "a").unwrap_err();
+        assert!(why.to_string().contains("uncordon a"), "{why}");
+    }
+}
