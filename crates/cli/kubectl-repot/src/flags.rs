@@ -123,6 +123,15 @@ pub enum Command {
     },
     /// Moves all shoots of a seed to the named seeds. Shows the plan and asks for an approval first.
     Drain(Drain),
+    /// Reports each step of the operation on a shoot, until the operation ends.
+    Watch {
+        /// Name of the Shoot.
+        #[arg(value_parser = object_name)]
+        shoot: String,
+        /// Bound of the wait in seconds.
+        #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
+        timeout: u64,
+    },
     /// Takes a shoot, or all shoots of a seed, over from a dead seed. Asks for an approval first.
     Takeover(Takeover),
     /// Shows the versions of the plugin and of the garden.

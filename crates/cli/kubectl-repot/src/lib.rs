@@ -17,6 +17,7 @@
 //! | `status`, `plan`, `moves` | commands for shoots of seeds that live |
 //! | `cordon`, `drain` | close a seed, and move all shoots away |
 //! | `takeover` | takeovers from a dead seed |
+//! | `watch` | the steps of an operation |
 //! | `version`, `diagnose` | versions of the garden, and a bundle for a report |
 //! | `history` | the duration of former moves |
 //! | `age`, `table` | times and tables as text |
@@ -41,3 +42,4 @@ pub mod status;
 pub mod table;
 pub mod takeover;
 pub mod version;
+pub mod watch;

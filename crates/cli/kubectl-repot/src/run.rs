@@ -20,6 +20,7 @@ use crate::{
     status,
     takeover::{SeedRequest, ShootRequest, take_over_seed, take_over_shoot},
     version::version,
+    watch::watch,
 };
 
 /// Runs the command, and returns the exit code.
@@ -76,6 +77,10 @@ async fn command(flags: &Flags) -> Result<Answer, Failure> {
         Command::Uncordon { seed } => Box::pin(cordon(&session, seed, false)).await,
         Command::Drain(flags) => Box::pin(drain_seed(&session, flags)).await,
         Command::Takeover(takeover) => Box::pin(take_over(&session, takeover)).await,
+        Command::Watch { shoot, timeout } => {
+            let within = Duration::from_secs(*timeout);
+            Box::pin(watch(&session, shoot, within, &report)).await
+        }
         Command::Version => Ok(Box::pin(version(&session)).await),
         Command::Diagnose { shoot, file } => Box::pin(diagnose(&session, shoot, file.as_deref())).await,
     }

@@ -7,6 +7,8 @@
 mod drain;
 #[path = "plugin/fixture.rs"]
 mod fixture;
+#[path = "plugin/observation.rs"]
+mod observation;
 
 use std::sync::Mutex;
 
@@ -49,7 +51,8 @@ testkit::scenarios! {
     drain::{
         a_cordoned_seed_keeps_its_taints, a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals,
         a_drain_without_an_approval_changes_nothing,
-    };
+    },
+    observation::{a_watch_reports_steps_until_the_operation_ends};
 }
 
 async fn a_user_without_rights_is_told_the_missing_right(fixture: &Fixture) -> Result<()> {

@@ -1,0 +1,64 @@
+//! Commands that change nothing.
+
+use std::sync::Mutex;
+
+use anyhow::Result;
+use kubectl_repot::watch::watch;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, SOON, operation, silent};
+
+fn progress(seed: &str, step: &str) -> Value {
+    json!({"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {},
+        "progress": {"seedName": seed, "step": step, "startTime": "2026-01-01T00:00:00Z", "awaited": "the bucket"}})
+}
+
+pub async fn a_watch_reports_steps_until_the_operation_ends(fixture: &Fixture) -> Result<()> {
+    fixture.shoot("observed", "Migrate Processing").await?;
+    fixture
+        .merge("observed", json!({"spec": {"seedName": "seed-b"}}))
+        .await?;
+    let leaving = json!({"migration": progress("seed-a", "Creating ETCD Snapshot"), "settledSeedName": null});
+    fixture.write_status("observed", leaving).await?;
+    let reports = Mutex::new(Vec::new());
+    // The next state is written when the watch has reported the state before.
+    let (reported, mut next) = tokio::sync::mpsc::unbounded_channel();
+    let report = |sentence: &str| {
+        reports.lock().unwrap().push(sentence.to_owned());
+        let _ = reported.send(());
+    };
+    let watched = Box::pin(watch(&fixture.session, "observed", SOON, &report));
+    let gardenlets = async {
+        let _ = tokio::time::timeout(SOON, next.recv()).await?;
+        let restoring = json!({"seedName": "seed-b", "lastOperation": operation("Restore Processing"),
+            "migration": progress("seed-b", "Copying backups")});
+        fixture.write_status("observed", restoring).await?;
+        let _ = tokio::time::timeout(SOON, next.recv()).await?;
+        let there = json!({"settledSeedName": "seed-b", "lastOperation": operation("Restore Succeeded"), "migration": null});
+        fixture.write_status("observed", there).await
+    };
+    let (answer, written) = tokio::join!(watched, gardenlets);
+    written?;
+    let answer = answer?;
+    let steps = answer.json["steps"].as_array().unwrap();
+    let steps: Vec<(&str, &str)> = steps
+        .iter()
+        .filter_map(|step| Some((step["seed"].as_str()?, step["step"].as_str()?)))
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            ("seed-a", "Creating ETCD Snapshot"),
+            ("seed-b", "Copying backups")
+        ]
+    );
+    assert!(answer.text.contains("Restore Succeeded"), "{}", answer.text);
+    let reports = reports.lock().unwrap().clone();
+    assert!(
+        reports[0].contains("on seed seed-a") && reports[0].contains("waits for: the bucket"),
+        "{reports:?}"
+    );
+    let ghost = watch(&fixture.session, "ghost", SOON, &silent).await.unwrap_err();
+    assert!(ghost.to_string().contains("does not exist"), "{ghost}");
+    Ok(())
+}
