@@ -134,6 +134,12 @@ pub enum Command {
     },
     /// Takes a shoot, or all shoots of a seed, over from a dead seed. Asks for an approval first.
     Takeover(Takeover),
+    /// Checks the garden, the seeds and the rights of the caller, without any change.
+    Check {
+        /// Checks before an installation whether the charts can be installed.
+        #[arg(long)]
+        pre: bool,
+    },
     /// Shows the versions of the plugin and of the garden.
     Version,
     /// Collects the objects and Events of a shoot for a report, without Secrets.

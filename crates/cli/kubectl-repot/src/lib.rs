@@ -18,12 +18,14 @@
 //! | `cordon`, `drain` | close a seed, and move all shoots away |
 //! | `takeover` | takeovers from a dead seed |
 //! | `watch` | the steps of an operation |
+//! | `check` | whether an installation is as needed |
 //! | `version`, `diagnose` | versions of the garden, and a bundle for a report |
 //! | `history` | the duration of former moves |
 //! | `age`, `table` | times and tables as text |
 
 pub mod age;
 pub mod answer;
+pub mod check;
 pub mod connect;
 pub mod cordon;
 pub mod diagnose;

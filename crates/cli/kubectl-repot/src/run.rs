@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     answer::{Answer, failure_as_json},
+    check::check,
     connect::{Target, connect},
     cordon::cordon,
     diagnose::diagnose,
@@ -81,6 +82,7 @@ async fn command(flags: &Flags) -> Result<Answer, Failure> {
             let within = Duration::from_secs(*timeout);
             Box::pin(watch(&session, shoot, within, &report)).await
         }
+        Command::Check { pre } => Box::pin(check(&session, *pre)).await,
         Command::Version => Ok(Box::pin(version(&session)).await),
         Command::Diagnose { shoot, file } => Box::pin(diagnose(&session, shoot, file.as_deref())).await,
     }

@@ -64,11 +64,15 @@ fn gardenlet(seed: &Seed) -> GardenletVersion {
     let version = gardener.map(|gardener| gardener.version.clone());
     GardenletVersion {
         seed: seed.name_any(),
-        differs: version
-            .as_deref()
-            .is_some_and(|version| minor(version) != minor(PLUGIN)),
+        differs: version.as_deref().is_some_and(|version| !is_same_minor(version)),
         version,
     }
+}
+
+/// Whether the version has the major and minor version of this plugin.
+#[must_use]
+pub fn is_same_minor(version: &str) -> bool {
+    minor(version) == minor(PLUGIN)
 }
 
 /// Major and minor version, without a leading `v`.

@@ -52,7 +52,9 @@ testkit::scenarios! {
         a_cordoned_seed_keeps_its_taints, a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals,
         a_drain_without_an_approval_changes_nothing,
     },
-    observation::{a_watch_reports_steps_until_the_operation_ends};
+    observation::{
+        a_check_names_faults_and_missing_rights, a_watch_reports_steps_until_the_operation_ends,
+    };
 }
 
 async fn a_user_without_rights_is_told_the_missing_right(fixture: &Fixture) -> Result<()> {

@@ -1,12 +1,12 @@
-//! Commands that change nothing.
+//! Commands that change no object: watch and check.
 
 use std::sync::Mutex;
 
 use anyhow::Result;
-use kubectl_repot::watch::watch;
+use kubectl_repot::{check::check, watch::watch};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, SOON, operation, silent};
+use crate::fixture::{Fixture, SOON, operation, session, silent};
 
 fn progress(seed: &str, step: &str) -> Value {
     json!({"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {},
@@ -60,5 +60,35 @@ pub async fn a_watch_reports_steps_until_the_operation_ends(fixture: &Fixture) -
     );
     let ghost = watch(&fixture.session, "ghost", SOON, &silent).await.unwrap_err();
     assert!(ghost.to_string().contains("does not exist"), "{ghost}");
+    Ok(())
+}
+
+pub async fn a_check_names_faults_and_missing_rights(fixture: &Fixture) -> Result<()> {
+    let checked = check(&fixture.session, false).await?;
+    for words in [
+        "kinds of the suite are served",
+        "these admission policies are not bound: gardenlet-shoot",
+        "you may patch seeds in the whole garden",
+        "seed seed-a\n",
+        "condition GardenletReady was never reported",
+        "the seed has no Lease",
+    ] {
+        assert!(checked.text.contains(words), "{words}: {}", checked.text);
+    }
+    assert!(checked.has_obstacles, "{}", checked.text);
+    assert_eq!(checked.json["failed"], true);
+    let before = check(&fixture.session, true).await?;
+    assert!(
+        before.text.contains("are installed already") && before.text.contains("your rights to install"),
+        "{}",
+        before.text
+    );
+    let stranger = session(fixture.plane.client("stranger", &[]).await?);
+    let limited = check(&stranger, false).await?;
+    assert!(
+        limited.text.contains("you may not get shoots") && limited.text.contains("Seeds cannot be listed"),
+        "{}",
+        limited.text
+    );
     Ok(())
 }
