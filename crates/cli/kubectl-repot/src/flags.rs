@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 /// Exit codes, at the end of the help.
 const EXIT_CODES: &str = "\
@@ -140,6 +141,14 @@ pub enum Command {
         #[arg(long)]
         pre: bool,
     },
+    /// Writes the completion of the commands for a shell. Needs no garden.
+    Completion {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Writes the page for man. Needs no garden.
+    Man,
     /// Shows the versions of the plugin and of the garden.
     Version,
     /// Collects the objects and Events of a shoot for a report, without Secrets.

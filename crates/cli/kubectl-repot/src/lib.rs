@@ -21,6 +21,7 @@
 //! | `check` | whether an installation is as needed |
 //! | `version`, `diagnose` | versions of the garden, and a bundle for a report |
 //! | `history` | the duration of former moves |
+//! | `generate` | completions of shells and the page for man |
 //! | `age`, `table` | times and tables as text |
 
 pub mod age;
@@ -35,6 +36,7 @@ pub mod events;
 pub mod failure;
 pub mod flags;
 pub mod follow;
+pub mod generate;
 pub mod history;
 pub mod moves;
 pub mod plan;

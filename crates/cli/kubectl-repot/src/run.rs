@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
+
 use crate::{
     answer::{Answer, failure_as_json},
     check::check,
@@ -15,6 +17,7 @@ use crate::{
     edit::Edited,
     failure::Failure,
     flags::{Command, Drain, Flags, Output, Takeover, Wait},
+    generate::{completion, man},
     moves::{answer, effect_of_cancellation, request_cancellation, request_move, wait_for_arrival},
     plan::plan,
     session::Session,
@@ -53,6 +56,22 @@ fn print(text: &str) {
 }
 
 async fn command(flags: &Flags) -> Result<Answer, Failure> {
+    match &flags.command {
+        Command::Completion { shell } => {
+            let script = completion(*shell);
+            return Ok(Answer::new(script.clone(), &json!({"script": script})));
+        }
+        Command::Man => {
+            let page = man()?;
+            return Ok(Answer::new(page.clone(), &json!({"page": page})));
+        }
+        _ => {}
+    }
+    Box::pin(command_at_garden(flags)).await
+}
+
+/// A command that asks the garden.
+async fn command_at_garden(flags: &Flags) -> Result<Answer, Failure> {
     let common = &flags.common;
     let session = Box::pin(connect(Target {
         kubeconfig: common.kubeconfig.as_deref(),
@@ -83,6 +102,7 @@ async fn command(flags: &Flags) -> Result<Answer, Failure> {
             Box::pin(watch(&session, shoot, within, &report)).await
         }
         Command::Check { pre } => Box::pin(check(&session, *pre)).await,
+        Command::Completion { .. } | Command::Man => Err(Failure::failed("the command needs no garden")),
         Command::Version => Ok(Box::pin(version(&session)).await),
         Command::Diagnose { shoot, file } => Box::pin(diagnose(&session, shoot, file.as_deref())).await,
     }

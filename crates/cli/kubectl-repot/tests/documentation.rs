@@ -53,3 +53,28 @@ fn each_documented_command_is_a_valid_command_line() {
     }
     assert!(count > 8, "only {count} commands were found");
 }
+
+/// krew refuses a manifest without a platform, a checksum or the licence.
+#[test]
+fn the_krew_manifest_is_complete_after_a_release() {
+    let template = include_str!("../krew.yaml");
+    let filled = template
+        .replace("VERSION", env!("CARGO_PKG_VERSION"))
+        .replace("BASE_URI", "https://example.com/repot")
+        .replace("SHA256_AMD64", &"a".repeat(64))
+        .replace("SHA256_ARM64", &"b".repeat(64));
+    let manifest: serde_json::Value = serde_yaml_ng::from_str(&filled).unwrap();
+    assert_eq!(manifest["metadata"]["name"], "repot");
+    let short = manifest["spec"]["shortDescription"].as_str().unwrap();
+    assert!(short.len() <= 50 && !short.ends_with('.'), "{short}");
+    let platforms = manifest["spec"]["platforms"].as_array().unwrap();
+    assert_eq!(platforms.len(), 2);
+    for platform in platforms {
+        assert_eq!(platform["bin"], "kubectl-repot");
+        assert_eq!(platform["sha256"].as_str().unwrap().len(), 64);
+        let files = platform["files"].as_array().unwrap();
+        assert!(files.iter().any(|file| file["from"] == "LICENSE"), "{files:?}");
+        let uri = platform["uri"].as_str().unwrap();
+        assert!(uri.ends_with(".tar.gz"), "{uri}");
+    }
+}
