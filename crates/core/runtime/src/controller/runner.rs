@@ -4,6 +4,8 @@
 //! `cleanup`. Then the runner counts the result and reports a failure as an Event. The next call comes after
 //! the interval that the author returned, immediately on a watched change, or after a back-off. The back-off
 //! grows with each failure of *this* object and is reset on success.
+//!
+//! A controller of objects of several projects shares the workers between the projects ([`ByProject`]).
 
 use std::{
     collections::HashMap,
@@ -20,7 +22,7 @@ use kube::{
     runtime::{
         Controller, WatchStreamExt,
         controller::{Action, Config},
-        reflector::{self, ObjectRef},
+        reflector::{self, ObjectRef, Store},
         watcher,
     },
 };
@@ -31,6 +33,7 @@ use tracing::{Instrument, debug, info_span, warn};
 
 use crate::{
     Error, Result,
+    bounds::{SharePercent, WorkerShares},
     client::{Cluster, apply::Object},
     controller::{Events, finalizer},
     process::metrics::Metrics,
@@ -41,6 +44,9 @@ const BACKOFF_FIRST: Duration = Duration::from_secs(1);
 /// Longest pause after failures. Shorter than the time after which an operator gives up watching (R7-46: a
 /// flow continues once the cause is gone).
 const BACKOFF_LONGEST: Duration = Duration::from_secs(60);
+
+/// The value by which kube bounds no concurrency.
+const UNBOUNDED: u16 = 0;
 
 /// When a reconciler wants to be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +146,27 @@ pub async fn run_namespaced<K, R>(
     run(controller, api_of, reconciler, settings).await;
 }
 
+/// As [`run_namespaced`]. The namespaces share the workers ([`ByProject`]): in the garden, a namespace with
+/// Shoots belongs to a single project.
+pub async fn run_namespaced_by_project<K, R>(
+    controller: Controller<K>,
+    cluster: &impl Cluster,
+    reconciler: Arc<R>,
+    settings: Settings,
+    share: SharePercent,
+) where
+    K: Object + Resource<Scope = NamespaceResourceScope> + Sync,
+    R: Reconciler<K>,
+{
+    let cluster = cluster.clone();
+    let api_of = move |object: &K| cluster.namespaced(&object.namespace().unwrap_or_default());
+    let by_project = ByProject {
+        share,
+        project: |object: &K| object.namespace().unwrap_or_default(),
+    };
+    run_by_project(controller, api_of, reconciler, settings, by_project).await;
+}
+
 /// Runs a controller until shutdown. `api_of` returns the `Api` of an object (to write the finalizer).
 pub async fn run<K, R>(
     controller: Controller<K>,
@@ -150,17 +177,65 @@ pub async fn run<K, R>(
     K: Object + Sync,
     R: Reconciler<K>,
 {
-    let shutdown = settings.shutdown.clone();
-    let (objects, unsynced) = (controller.store(), settings.metrics.begin_sync(R::NAME));
-    let context = Arc::new(Running {
+    let concurrency = settings.concurrency;
+    let running = Running {
         api_of: Box::new(api_of),
         reconciler,
         settings,
         failures: Mutex::default(),
-    });
+        queue: None,
+    };
+    run_until_shutdown(controller, running, concurrency).await;
+}
+
+/// The rule that shares the workers of a controller between projects.
+pub struct ByProject<K> {
+    /// The part of the workers that a project may hold beside a second project.
+    pub share: SharePercent,
+    /// The project of an object. Any name that is unique for the project.
+    pub project: fn(&K) -> String,
+}
+
+/// As [`run`], with shares of the workers for each project ([`WorkerShares`]). A reconciliation that holds a
+/// worker for long then delays no object of a different project. Each project waits in a separate queue.
+pub async fn run_by_project<K, R>(
+    controller: Controller<K>,
+    api_of: impl Fn(&K) -> Api<K> + Send + Sync + 'static,
+    reconciler: Arc<R>,
+    settings: Settings,
+    by_project: ByProject<K>,
+) where
+    K: Object + Sync,
+    R: Reconciler<K>,
+{
+    let queue = ProjectQueues {
+        shares: WorkerShares::new(settings.concurrency, by_project.share),
+        project: by_project.project,
+        objects: controller.store(),
+    };
+    let running = Running {
+        api_of: Box::new(api_of),
+        reconciler,
+        settings,
+        failures: Mutex::default(),
+        queue: Some(queue),
+    };
+    // A bound of kube would be a single queue for all projects.
+    run_until_shutdown(controller, running, UNBOUNDED).await;
+}
+
+async fn run_until_shutdown<K, R>(controller: Controller<K>, running: Running<K, R>, concurrency: u16)
+where
+    K: Object + Sync,
+    R: Reconciler<K>,
+{
+    let settings = &running.settings;
+    let shutdown = settings.shutdown.clone();
+    let (objects, unsynced) = (controller.store(), settings.metrics.begin_sync(R::NAME));
+    let context = Arc::new(running);
     let mut running = Box::pin(
         controller
-            .with_config(Config::default().concurrency(context.settings.concurrency))
+            .with_config(Config::default().concurrency(concurrency))
             .run(
                 |object, context| async move { context.reconcile(object).await },
                 Running::on_error,
@@ -192,6 +267,15 @@ struct Running<K: Object, R> {
     settings: Settings,
     /// Consecutive failures by object. Holds only objects that fail now.
     failures: Mutex<HashMap<ObjectRef<K>, usize>>,
+    /// `None`: kube bounds the concurrency.
+    queue: Option<ProjectQueues<K>>,
+}
+
+/// The queues of a controller with shares for each project.
+struct ProjectQueues<K: Object> {
+    shares: Arc<WorkerShares>,
+    project: fn(&K) -> String,
+    objects: Store<K>,
 }
 
 impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
@@ -199,6 +283,25 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
         if !self.reconciler.is_responsible(&object) {
             return Ok(Action::await_change());
         }
+        // Both calls are boxed: thousands of objects may wait here, and the task of each must be small.
+        let Some(queue) = &self.queue else {
+            return Box::pin(self.work(object)).await;
+        };
+        let waiting = self.settings.metrics.begin_wait(R::NAME);
+        let slot = queue.shares.acquire(&(queue.project)(&object)).await;
+        drop(waiting);
+        // The object may have changed during the wait.
+        let newest = queue.objects.get(&ObjectRef::from_obj(object.as_ref()));
+        let Some(newest) = newest.filter(|newest| self.reconciler.is_responsible(newest)) else {
+            return Ok(Action::await_change());
+        };
+        let outcome = Box::pin(self.work(newest)).await;
+        drop(slot);
+        outcome
+    }
+
+    /// A reconciliation with span, permit, metrics and Event.
+    async fn work(&self, object: Arc<K>) -> Result<Action> {
         let span = info_span!(
             "reconcile",
             controller = R::NAME,
@@ -321,3 +424,7 @@ fn pause_after(failures: usize) -> Duration {
 #[cfg(test)]
 #[path = "runner_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "runner_shares_tests.rs"]
+mod shares_tests;

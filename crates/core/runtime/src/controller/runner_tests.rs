@@ -41,7 +41,7 @@ impl Reconciler<ConfigMap> for Steps {
 }
 
 /// A cluster without objects.
-fn client() -> Client {
+pub(super) fn client() -> Client {
     let answer = |_: Request<Body>| async {
         let body = Body::from(br#"{"kind": "Status", "status": "Failure", "reason": "NotFound", "message": "none", "code": 404}"#.to_vec());
         Ok::<_, std::io::Error>(Response::builder().status(404).body(body).unwrap())
@@ -71,6 +71,7 @@ fn running(issuer: &Issuer, steps: &Arc<AtomicU32>) -> Arc<Running<ConfigMap, St
             events: Events::new(client, "test"),
         },
         failures: Mutex::default(),
+        queue: None,
     })
 }
 
@@ -205,6 +206,7 @@ async fn what_a_clean_up_writes_does_not_make_it_begin_again() {
                 events: Events::new(client, "test"),
             },
             failures: Mutex::default(),
+            queue: None,
         };
         let object: ConfigMap = serde_json::from_value(going("1", 7)).unwrap();
         let ended = running.call(Arc::new(object)).await;

@@ -24,7 +24,7 @@ pub struct ControllerLabels {
     pub result: String,
 }
 
-/// Label of the gauge that shows whether a controller has listed the controller's objects.
+/// Label of the gauges of a controller: the name of the controller.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct SyncLabels {
     controller: &'static str,
@@ -99,6 +99,7 @@ pub struct Metrics {
     reconciles: Family<ControllerLabels, Counter>,
     durations: Family<ControllerLabels, Histogram>,
     synced: Family<SyncLabels, Gauge>,
+    waiting: Family<SyncLabels, Gauge>,
     /// By name, the number of controllers that have not completed the first list yet.
     unsynced: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
@@ -114,6 +115,15 @@ impl Unsynced {
     /// The controller has completed the first list.
     pub fn synced(self) {
         self.metrics.set_synced(self.controller, 1);
+    }
+}
+
+/// An object that waits for a worker, until the value is dropped.
+pub struct WaitingObject(Gauge);
+
+impl Drop for WaitingObject {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 
@@ -151,11 +161,18 @@ impl Default for Metrics {
             "Whether the controller has listed the objects that it works on",
             synced.clone(),
         );
+        let waiting = Family::<SyncLabels, Gauge>::default();
+        registry.register(
+            "controller_waiting_objects",
+            "Objects that wait for a worker of the controller",
+            waiting.clone(),
+        );
         Self {
             registry: Arc::new(Mutex::new(registry)),
             reconciles,
             durations,
             synced,
+            waiting,
             unsynced: Arc::default(),
         }
     }
@@ -204,6 +221,14 @@ impl Metrics {
             metrics: self.clone(),
             controller,
         }
+    }
+
+    /// An object begins to wait for a worker.
+    #[must_use]
+    pub fn begin_wait(&self, controller: &'static str) -> WaitingObject {
+        let waiting = self.waiting.get_or_create(&SyncLabels { controller });
+        waiting.inc();
+        WaitingObject(waiting.clone())
     }
 
     /// Names the controllers without a complete first list; `None` if every controller has listed.
