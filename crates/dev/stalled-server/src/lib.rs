@@ -1,5 +1,5 @@
-//! Development only: a server that reads no bytes at first, so that the bytes of a request stay in the
-//! kernels of both sides.
+//! Development only: servers that hold a client up. A server reads no bytes at first, so that the bytes of a
+//! request stay in the kernels of both sides. A second server answers byte by byte.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, clippy::must_use_candidate)] // only tests use this crate
 
@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
@@ -51,4 +51,23 @@ pub async fn until_full(stream: &TcpStream) {
         before = now;
         sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// Reads the head of a request, answers with `head`, and then sends a byte after each `interval` until the peer
+/// closes the connection. Returns the number of single bytes.
+pub async fn drip(stream: &mut TcpStream, head: &str, interval: Duration) -> usize {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        request.push(stream.read_u8().await.unwrap());
+    }
+    let mut sent = 0;
+    if stream.write_all(head.as_bytes()).await.is_err() {
+        return sent;
+    }
+    // The write after the end of the connection fails.
+    while stream.write_all(b"x").await.is_ok() {
+        sent += 1;
+        sleep(interval).await;
+    }
+    sent
 }

@@ -1,13 +1,17 @@
 //! Reads answers of API servers within bounds. Each answer is [`skimmed`]. For a cluster with untrusted
 //! users, an answer beyond the size limit is rejected. A list with such an answer is requested again with a
 //! smaller `limit`, down to 1. The reader still gets pages, only smaller pages.
+//!
+//! For a server that a tenant names, the whole answer has a time limit. Each byte of a slow server would
+//! extend a timeout for a single read.
 
-use std::future::Future;
+use std::{future::Future, num::NonZeroU32, time::Duration};
 
 use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body as Frames, Bytes};
 use kube::client::Body;
+use tokio::time::timeout;
 use tower::BoxError;
 
 use crate::bounds::pruning::{Skimmed, Without, skimmed};
@@ -21,17 +25,35 @@ pub(crate) type Answer<B> = Either<Limited<Skimmed<B>>, Full<Bytes>>;
 /// The limits for reading answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answers {
-    /// Maximum bytes of an answer. The answer of a watch has no end, so no limit applies to a watch.
+    /// Maximum bytes of an answer. The answer of a watch has no end, so no limit applies to a watch, except
+    /// with a time limit.
     pub(crate) most: usize,
     pub(crate) without: Without,
+    /// See [`Answers::within`], in milliseconds. A `Duration` would make each client larger.
+    pub(crate) within: Option<NonZeroU32>,
 }
+
+/// The server was too slow.
+#[derive(Debug, thiserror::Error)]
+#[error("the server sent no complete answer within {0:?}")]
+struct IncompleteAnswer(Duration);
 
 impl Answers {
     /// All that can be read.
     pub(crate) const WHOLE: Self = Self {
         most: usize::MAX,
         without: Without::Nothing,
+        within: None,
     };
+
+    /// With a maximum time of a request and the whole answer; of a watch, the time until the answer begins.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        let milliseconds = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+        Self {
+            within: NonZeroU32::new(milliseconds.max(1)),
+            ..self
+        }
+    }
 
     fn read<B: Frames<Data = Bytes>>(self, answer: Response<B>) -> Response<Limited<Skimmed<B>>> {
         let (head, body) = answer.into_parts();
@@ -43,6 +65,40 @@ impl Answers {
 /// Sends a request by `send`.
 pub(crate) async fn ask<B, E, Sent>(
     request: Request<Body>,
+    answers: Answers,
+    send: impl Fn(Request<Body>) -> Sent,
+) -> Result<Response<Answer<B>>, BoxError>
+where
+    B: Frames<Data = Bytes>,
+    B::Error: Into<BoxError>,
+    E: Into<BoxError>,
+    Sent: Future<Output = Result<Response<B>, E>>,
+{
+    let Some(within) = answers.within else {
+        return ask_in_pages(request, answers, send).await;
+    };
+    let within = Duration::from_millis(within.get().into());
+    let is_watch = is_watch(&request);
+    let answered = async {
+        let answer = ask_in_pages(request, answers, send).await?;
+        if is_watch {
+            return Ok(answer);
+        }
+        let (head, body) = answer.into_parts();
+        let whole = Full::new(body.collect().await?.to_bytes());
+        Ok(Response::from_parts(head, Either::Right(whole)))
+    };
+    let answered = timeout(within, answered).await;
+    answered.unwrap_or_else(|_| Err(IncompleteAnswer(within).into()))
+}
+
+fn is_watch<B>(request: &Request<B>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|part| part == "watch=true")
+}
+
+async fn ask_in_pages<B, E, Sent>(
+    request: Request<Body>,
     mut answers: Answers,
     send: impl Fn(Request<Body>) -> Sent,
 ) -> Result<Response<Answer<B>>, BoxError>
@@ -52,9 +108,7 @@ where
     E: Into<BoxError>,
     Sent: Future<Output = Result<Response<B>, E>>,
 {
-    let query = request.uri().query().unwrap_or_default();
-    let is = |wanted: &str| query.split('&').any(|part| part == wanted);
-    if is("watch=true") {
+    if is_watch(&request) && answers.within.is_none() {
         answers.most = usize::MAX;
     }
     let Some(size) = size_of(&request).filter(|_| answers.most != usize::MAX) else {
@@ -166,6 +220,29 @@ mod tests {
                 smallest.contains("labelSelector=a%3Db") && smallest.contains("continue=c"),
                 "{smallest}"
             );
+        }
+    }
+
+    /// A wait of the caller bounds the time of a watch.
+    #[tokio::test]
+    async fn a_tenants_answer_is_read_whole_and_a_watch_in_pieces() {
+        let answers = Answers {
+            most: 99,
+            ..Answers::WHOLE
+        };
+        let answers = answers.within(Duration::from_secs(60));
+        for (uri, size, is_whole, is_read) in [
+            ("/api/v1/pods/a", 99, true, true),
+            ("/api/v1/pods?watch=true", 99, false, true),
+            ("/api/v1/pods?watch=true", 100, false, false),
+        ] {
+            let request = Request::get(uri).body(Body::empty()).unwrap();
+            let send = |_| async move {
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![b'x'; size]))))
+            };
+            let answer = ask(request, answers, send).await.unwrap();
+            assert_eq!(matches!(answer.body(), Either::Right(_)), is_whole, "{uri}");
+            assert_eq!(length_of(answer).await.is_ok(), is_read, "{uri} {size}");
         }
     }
 

@@ -70,6 +70,16 @@ impl Connection {
         Self::usual(config, OF_USERS)
     }
 
+    /// As [`Connection::to_users_cluster`], for a server whose address a tenant names: a request with the whole
+    /// answer takes at most `within`, also if the server sends a byte a second. Callers must bound the time of
+    /// a watch, which ends after 4 MiB.
+    ///
+    /// # Errors
+    /// As [`Connection::new`].
+    pub fn to_tenants_server(config: Config, within: Duration) -> kube::Result<Self> {
+        Self::usual(config, OF_USERS.within(within))
+    }
+
     /// As [`Connection::new`], with a single connection for all requests under way, for processes with many
     /// watches: see `multiplexed`. The server must speak HTTP/2, as a kube-apiserver does; a server without
     /// TLS gets ordinary connections.
@@ -238,7 +248,47 @@ impl From<Client> for Connection {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use futures::future;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Api;
+    use stalled_server::drip;
+    use tokio::{net::TcpListener, time::timeout};
+
     use super::*;
+
+    /// A server that a tenant names sends a byte now and then: in the head of an answer, or in the body.
+    #[tokio::test]
+    async fn an_answer_that_comes_byte_by_byte_is_given_up_in_time() {
+        // A different test may have installed the provider before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let within = Duration::from_millis(500);
+        for head in [
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n",
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}", listener.local_addr().unwrap());
+            let mut config = Config::new(url.parse().unwrap());
+            // Each byte resets this timeout.
+            config.read_timeout = Some(within);
+            let connection = Connection::to_tenants_server(config, within).unwrap();
+            let client = connection.client(&Permit::sole("a test"));
+            let maps: Api<ConfigMap> = Api::default_namespaced(client);
+            let dripping = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                drip(&mut stream, head, Duration::from_millis(20)).await
+            };
+            let both = future::join(maps.get("any"), dripping);
+            let (read, sent) = timeout(Duration::from_secs(60), both).await.unwrap();
+            let why = crate::Error::from(read.unwrap_err());
+            assert!(
+                why.to_string().contains("no complete answer within 500ms"),
+                "{why}"
+            );
+            assert_eq!(why.class(), "Transient");
+            assert!(sent > 0, "{head}");
+        }
+    }
 
     #[tokio::test]
     async fn of_a_file_that_is_no_kubeconfig_nothing_is_quoted() {
