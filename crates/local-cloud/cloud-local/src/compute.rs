@@ -15,7 +15,7 @@
 //! [`crate::Network`] is only a claim. The range is reported to a shoot, and no two shoots of an account get
 //! the same range.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod, Secret},
@@ -24,9 +24,11 @@ use k8s_openapi::{
 use kube::{
     Api, ResourceExt,
     api::{ListParams, Patch},
+    core::PartialObjectMeta,
 };
-use runtime::{Error, Result, client::wait};
+use runtime::{Error, Result, bounds::survey, client::wait};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::{
     cloud::{self, Cloud, instances},
@@ -40,6 +42,8 @@ use crate::{
 const ADDRESS_WITHIN: Duration = Duration::from_secs(30);
 /// Time in which a termination waits. Longer than the pod's grace period.
 const GONE_WITHIN: Duration = Duration::from_secs(30);
+/// Time for all pages of the list of instances. Longer than the list of a large cluster takes.
+const LISTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The instances of a cluster.
 pub struct Compute {
@@ -140,19 +144,22 @@ impl Compute {
     /// The cloud does not answer. A partial list is an error.
     pub async fn list(&self) -> Result<Vec<(String, ProviderId)>> {
         let of_cluster = ListParams::default().labels(&format!("{}={}", pod::CLUSTER, self.cluster));
-        let pods = self.pods.list(&of_cluster).await;
-        let pods = pods.map_err(|e| cloud::error("could not list the instances", e))?;
-        Ok(pods
-            .items
-            .iter()
-            .map(|pod| {
-                let id = ProviderId {
-                    zone: pod::read_annotation(pod, pod::ZONE),
-                    id: pod::id_of(pod),
-                };
-                (pod::read_annotation(pod, pod::NAME), id)
-            })
-            .collect())
+        let mut instances = Vec::new();
+        let listed = survey(&self.pods, &of_cluster, |pod: PartialObjectMeta<Pod>| {
+            let id = ProviderId {
+                zone: pod::read_annotation(&pod, pod::ZONE),
+                id: pod::id_of(&pod),
+            };
+            instances.push((pod::read_annotation(&pod, pod::NAME), id));
+            ControlFlow::Continue(())
+        });
+        let listed = timeout(LISTED_WITHIN, listed).await.map_err(|_| {
+            Error::transient(format!(
+                "could not list the instances: the cloud sent no complete list within {LISTED_WITHIN:?}"
+            ))
+        })?;
+        listed.map_err(|e| cloud::error("could not list the instances", e))?;
+        Ok(instances)
     }
 
     /// The listed instance of a pod; a missing entry is added.

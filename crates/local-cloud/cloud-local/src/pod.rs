@@ -68,12 +68,12 @@ pub(crate) fn name_of(cluster: &str, instance: &str) -> String {
 }
 
 /// The instance's id, derived from the pod's UID and thus never reused.
-pub(crate) fn id_of(pod: &Pod) -> String {
+pub(crate) fn id_of(pod: &impl ResourceExt) -> String {
     format!("i-{}", pod.uid().unwrap_or_default())
 }
 
 /// An annotation from the creation of the pod.
-pub(crate) fn read_annotation(pod: &Pod, key: &str) -> String {
+pub(crate) fn read_annotation(pod: &impl ResourceExt, key: &str) -> String {
     pod.annotations().get(key).cloned().unwrap_or_default()
 }
 
