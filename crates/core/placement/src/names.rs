@@ -101,6 +101,13 @@ pub fn technical_id(shoot: &Shoot, project: &str) -> String {
     )
 }
 
+/// The project in a technical id, or in a name that begins with a technical id. `None` for further names.
+#[must_use]
+pub fn project_in(technical_id: &str) -> Option<&str> {
+    let (project, _) = technical_id.strip_prefix("shoot--")?.split_once("--")?;
+    Some(project)
+}
+
 /// The technical id, if a seed has begun the shoot.
 #[must_use]
 pub fn recorded_technical_id(shoot: &Shoot) -> Option<&str> {
@@ -182,6 +189,20 @@ mod tests {
             internal_domain("web", "dev", "internal.example.test"),
             "web.dev.internal.example.test"
         );
+    }
+
+    #[test]
+    fn the_project_is_in_the_technical_id_and_in_the_name_of_the_backups() {
+        for (name, project) in [
+            ("shoot--dev--web", Some("dev")),
+            ("shoot--dev--web--5f1c-uid", Some("dev")),
+            ("shoot--my-team--a-b", Some("my-team")),
+            ("shoot--dev", None),
+            ("garden-dev", None),
+            ("garden", None),
+        ] {
+            assert_eq!(project_in(name), project, "{name}");
+        }
     }
 
     #[test]
