@@ -16,9 +16,15 @@ pub struct Config {
     #[arg(long, default_value = "0.0.0.0:2728")]
     pub health_address: SocketAddr,
 
-    /// Maximum number of objects of a kind that are reconciled at the same time.
+    /// Maximum number of objects of a kind that are reconciled at the same time. A quarter more, at least 1,
+    /// is reserved for projects that hold little of this number.
     #[arg(long, default_value_t = 5)]
     pub concurrent_syncs: u16,
+
+    /// Part of the concurrent syncs, in percent, that the objects of a project may take while a second
+    /// project has objects of the same kind. A project alone takes all.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub project_share_percent: u8,
 
     /// Maximum number of shoots on their way to a seed at the same time; further shoots wait at their source.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]

@@ -6,6 +6,7 @@ use api::gardencore::Shoot;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Resource, runtime::Controller};
 use runtime::{
+    bounds::SharePercent,
     client::{
         Cluster, Garden,
         apply::{FieldManager, Object},
@@ -50,15 +51,15 @@ impl Context {
         }
     }
 
-    /// Runs a controller of namespaced objects until shutdown, and the watch of Shoots. `of` makes its
-    /// reconciler.
+    /// Runs a controller of namespaced objects until shutdown. `of` makes its reconciler. The projects share
+    /// the workers of the controller.
     pub async fn run<K, R>(self, controller: Controller<K>, of: impl FnOnce(Self) -> R)
     where
         K: Object + Resource<Scope = NamespaceResourceScope> + Sync,
         R: Reconciler<K>,
     {
-        let (garden, shoots, settings) = (self.garden.clone(), self.shoots.clone(), self.runner());
-        let running = runner::run_namespaced(controller, &garden, Arc::new(of(self)), settings);
-        shoots.run_beside(running).await;
+        let (garden, settings) = (self.garden.clone(), self.runner());
+        let share = SharePercent::new(self.config.project_share_percent);
+        runner::run_namespaced_by_project(controller, &garden, Arc::new(of(self)), settings, share).await;
     }
 }

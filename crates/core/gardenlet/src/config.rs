@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
 use parts::Settings;
+use runtime::bounds::SharePercent;
 
 /// Runs the control planes of the shoots of a seed.
 #[derive(Clone, Debug, Parser)]
@@ -35,9 +36,14 @@ pub struct Config {
     pub instance_id: String,
 
     /// Maximum number of objects of each kind (shoots, backup entries, …) that are reconciled at the same
-    /// time.
+    /// time. A quarter more is reserved for projects that hold little of this number.
     #[arg(long, default_value_t = 20)]
     pub concurrent_syncs: u16,
+
+    /// Part of the concurrent syncs, in percent, that the objects of a project may take while a second
+    /// project has objects of the same kind. A project alone takes all.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub project_share_percent: u8,
 
     /// How often a shoot is reconciled without a change.
     #[arg(long, default_value = "1h", value_parser = duration)]
@@ -236,6 +242,12 @@ impl Config {
         }
     }
 
+    /// The part of the concurrent syncs that a project may take beside a second project.
+    #[must_use]
+    pub fn project_share(&self) -> SharePercent {
+        SharePercent::new(self.project_share_percent)
+    }
+
     /// How long the backups of a deleted shoot are kept.
     #[must_use]
     pub fn backup_entry_grace(&self) -> Duration {
@@ -282,6 +294,7 @@ mod tests {
         assert_eq!(config.retry_duration, Duration::from_secs(12 * 3600));
         assert_eq!(config.shoot_sync_period, Duration::from_secs(3600));
         assert_eq!(config.backup_entry_grace(), Duration::ZERO);
+        assert_eq!(config.project_share(), SharePercent::HALF);
         assert_eq!(config.settings().dns_ttl, 120);
         assert_eq!(config.system_components.len(), 3);
         assert_eq!(config.zone_close_within, Duration::from_secs(15 * 60));
@@ -295,6 +308,7 @@ mod tests {
             ("--condition-threshold=-1s", "", "negative"),
             ("--system-component", "druid", "namespace/name"),
             ("--dns-ttl-seconds", "0", "1..=600"),
+            ("--project-share-percent", "0", "1..=100"),
         ] {
             let more = [flag, value].into_iter().filter(|f| !f.is_empty());
             let error = Config::try_parse_from(NEEDED.into_iter().chain(more))

@@ -135,6 +135,7 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "replicas" => number(0, 10),
         "maxUnavailable" => number(1, 10),
         "concurrentSyncs" | "concurrentMigrations" => number(1, 1000),
+        "projectSharePercent" => number(1, 100),
         "maxConnections" => number(1, 1_000_000),
         // Longer than two heartbeats of a gardenlet, with ten seconds each.
         "seedMonitorPeriodSeconds" => number(20, 3600),

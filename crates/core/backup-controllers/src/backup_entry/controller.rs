@@ -20,6 +20,7 @@ use kube::{
 use placement::Operation;
 use runtime::{
     Error, Result,
+    bounds::SharePercent,
     client::Cluster,
     clock,
     controller::{Next, Reconciler, runner},
@@ -71,7 +72,8 @@ pub async fn run(context: Arc<Context>) {
     });
     let settings = context.runner.clone();
     let reconciler = Arc::new(BackupEntryController { context, here });
-    runner::run_namespaced(controller, &garden, reconciler, settings).await;
+    let share = SharePercent::HALF;
+    runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share).await;
 }
 
 impl Reconciler<BackupEntry> for BackupEntryController {

@@ -102,14 +102,13 @@ pub async fn run(context: Arc<Context>) {
         *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seed));
         Vec::<ObjectRef<Shoot>>::new()
     });
-    let settings = context.runner();
+    let (settings, share) = (context.runner(), context.config.project_share());
     let care = Arc::new(Care {
         context,
         own_seed,
         looked: Mutex::default(),
     });
-    let running = runner::run_namespaced(controller, &garden, care, settings);
-    shoots.run_beside(running).await;
+    runner::run_namespaced_by_project(controller, &garden, care, settings, share).await;
 }
 
 /// Whether this gardenlet reports the conditions of a shoot: the control plane is here or comes here, and is

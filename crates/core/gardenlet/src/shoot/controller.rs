@@ -57,10 +57,11 @@ const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
 pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
     let garden = context.garden.clone();
     let stop = EmergencyStop::new();
-    let shoots = context.shoots.clone();
-    let controller =
-        watched::flows(&shoots, &hooks).reconcile_all_on(stop.changes(&garden, &context.seed_name));
-    let settings = context.runner();
+    let shoots = watched::watch(&garden, &hooks);
+    let controller = shoots
+        .flows
+        .reconcile_all_on(stop.changes(&garden, &context.seed_name));
+    let (settings, share) = (context.runner(), context.config.project_share());
     let lost = Arc::<LostShoots>::default();
     let hook_controller = hooks.run(watched::of_hooks(&shoots, &hooks), Arc::clone(&lost));
     // There from the start, so that a first loss is seen as one.
@@ -75,8 +76,11 @@ pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
         pace,
         stop,
     });
-    let flows = runner::run_namespaced(controller, &garden, reconciler, settings);
-    shoots.run_beside(future::join(flows, hook_controller)).await;
+    let flows = runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share);
+    tokio::select! {
+        ((), ()) = future::join(flows, accompanied) => {}
+        () = shoots.watch => {}
+    }
 }
 
 struct ShootReconciler {

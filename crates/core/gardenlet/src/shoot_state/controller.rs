@@ -50,14 +50,26 @@ pub async fn run(context: Arc<Context>) {
     let controller = shoots.controller(wakes).reconcile_on(touched);
     let mut settings = context.runner();
     settings.concurrency = context.config.shoot_state.concurrent_shoot_state_syncs;
+    let share = context.config.project_share();
     let gauges = Gauges::of_process(&context.metrics);
     let sync = Arc::new(Sync {
         context,
         changes,
         gauges,
     });
-    let running = runner::run_namespaced(controller, &garden, sync, settings);
-    shoots.run_beside(running).await;
+    runner::run_namespaced_by_project(controller, &garden, sync, settings, share).await;
+}
+
+/// The part of a Shoot in the cache: the namespace of the shoot in the seed, and the last operation.
+fn slim(shoot: &mut Shoot) {
+    shoot.metadata.managed_fields = None;
+    shoot.metadata.annotations = None;
+    remembered(shoot, its_place_alone);
+    if let Some(status) = &mut shoot.status {
+        status.conditions = Vec::new();
+        status.constraints = Vec::new();
+        status.last_errors = Vec::new();
+    }
 }
 
 fn wakes(shoot: &Shoot) -> Option<u64> {

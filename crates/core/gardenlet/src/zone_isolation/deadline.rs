@@ -74,8 +74,9 @@ pub(crate) async fn run(
     lost: Arc<LostShoots>,
 ) {
     let (garden, settings) = (context.garden.clone(), context.runner());
+    let share = context.config.project_share();
     let reconciler = Arc::new(ZoneDeadlines { context, gates, lost });
-    runner::run_namespaced(controller, &garden, reconciler, settings).await;
+    runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share).await;
 }
 
 /// Keeps this controller from the seed of a Shoot while a flow hands the Shoot over, restores or deletes the
