@@ -67,6 +67,8 @@ struct Shared {
     /// Answers to requests from this number on are held.
     holding: watch::Sender<usize>,
     held: watch::Sender<usize>,
+    /// Answers to requests for paths with this prefix are held until the end of the relay.
+    held_prefix: Mutex<Option<String>>,
 }
 
 impl Relay {
@@ -79,6 +81,7 @@ impl Relay {
             asked: Mutex::default(),
             holding: watch::Sender::new(NONE),
             held: watch::Sender::new(0),
+            held_prefix: Mutex::default(),
         });
         let router = Router::new().fallback(pass_on).with_state(Arc::clone(&shared));
         let mut server = JoinSet::new();
@@ -131,6 +134,12 @@ impl Relay {
         self.shared.holding.send_replace(asked + answered);
     }
 
+    /// Requests for paths with this prefix are executed and never answered, as of a server that hangs. A release
+    /// has no effect on these requests.
+    pub fn hold_prefix(&self, prefix: &str) {
+        *self.shared.held_prefix() = Some(prefix.to_owned());
+    }
+
     /// Waits until so many answers are held.
     pub async fn until_held(&self, count: usize, limit: Duration) -> Result<()> {
         let mut held = self.shared.held.subscribe();
@@ -150,6 +159,22 @@ impl Relay {
 impl Shared {
     fn asked(&self) -> MutexGuard<'_, Vec<Asked>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held_prefix(&self) -> MutexGuard<'_, Option<String>> {
+        self.held_prefix.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds the answer to a request for this path until the client is gone, if the path is held.
+    async fn keep_for_ever(&self, path: &str) {
+        let is_held = self
+            .held_prefix()
+            .as_ref()
+            .is_some_and(|prefix| path.starts_with(prefix));
+        if is_held {
+            let _counted = Counted::new(&self.held);
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Holds the answer to this request until the release.
@@ -199,6 +224,7 @@ async fn pass_on(State(shared): State<Arc<Shared>>, request: Request) -> Respons
     parts.headers.remove(header::CONTENT_LENGTH);
     let request = Request::from_parts(parts, Body::from(body.to_vec()));
     let answer = shared.api.send(request).await;
+    shared.keep_for_ever(&asked.path).await;
     if !asked.is_of_election() && !asked.is_watch() {
         shared.keep(number).await;
     }
