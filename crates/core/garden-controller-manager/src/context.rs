@@ -51,15 +51,17 @@ impl Context {
         }
     }
 
-    /// Runs a controller of namespaced objects until shutdown. `of` makes its reconciler. The projects share
-    /// the workers of the controller.
+    /// Runs a controller of namespaced objects until shutdown, and the watch of Shoots. `of` makes its
+    /// reconciler. The projects share the workers of the controller.
     pub async fn run<K, R>(self, controller: Controller<K>, of: impl FnOnce(Self) -> R)
     where
         K: Object + Resource<Scope = NamespaceResourceScope> + Sync,
         R: Reconciler<K>,
     {
-        let (garden, settings) = (self.garden.clone(), self.runner());
+        let (garden, shoots, settings) = (self.garden.clone(), self.shoots.clone(), self.runner());
         let share = SharePercent::new(self.config.project_share_percent);
-        runner::run_namespaced_by_project(controller, &garden, Arc::new(of(self)), settings, share).await;
+        let running =
+            runner::run_namespaced_by_project(controller, &garden, Arc::new(of(self)), settings, share);
+        shoots.run_beside(running).await;
     }
 }

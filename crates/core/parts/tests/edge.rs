@@ -58,7 +58,7 @@ async fn a_name_of_a_different_shoot_is_refused() -> Result<()> {
     let f = named_facts(&world).await?;
     Exposure::deploy(&f).await?;
     let own = entry_of(&world, HOST).await?;
-    assert_eq!(owner(&own), f.namespace);
+    assert_eq!(owner(&own), f.residency.namespace);
     // A second deployment writes the own entries.
     Exposure::deploy(&f).await?;
     assert_eq!(entry_of(&world, HOST).await?.uid(), own.uid());
@@ -80,10 +80,10 @@ async fn a_name_of_a_different_shoot_is_refused() -> Result<()> {
     let internal = f.names.internal_api.clone().unwrap();
     give_to_victim(&world, &entry_of(&world, &internal).await?).await?;
     Exposure::deploy(&f).await.unwrap_err();
-    assert_eq!(owner(&entry_of(&world, &internal).await?), f.namespace);
+    assert_eq!(owner(&entry_of(&world, &internal).await?), f.residency.namespace);
 
     // A refused shoot is deleted like any other shoot, and the entry of the victim stays.
-    Exposure::destroy(&f).await?;
+    Exposure::destroy(&f.residency).await?;
     assert_eq!(owner(&entry_of(&world, HOST).await?), VICTIM);
     let left = edge(&world).list(&ListParams::default()).await?.items;
     assert!(left.iter().all(|entry| owner(entry) == VICTIM), "{left:?}");
@@ -108,7 +108,7 @@ async fn a_leftover_keeps_no_name() -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(world.client());
     assert!(namespaces.get_opt(VICTIM).await?.is_none());
     Exposure::deploy(&f).await?;
-    assert_eq!(owner(&entry_of(&world, HOST).await?), f.namespace);
+    assert_eq!(owner(&entry_of(&world, HOST).await?), f.residency.namespace);
     Ok(())
 }
 

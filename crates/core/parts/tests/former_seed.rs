@@ -123,12 +123,12 @@ impl Subject {
             .await?;
         assert_eq!(self.state().await?, (3, 0, None));
         assert_eq!(self.namespace_annotation().await?.as_deref(), Some("7"));
-        let unsaved = Backups::save_what_is_left(&facts, 7).await.unwrap_err();
+        let unsaved = Backups::save_what_is_left(&facts.residency, 7).await.unwrap_err();
         assert!(
             unsaved.to_string().contains("stopped for ownership epoch 7"),
             "{unsaved}"
         );
-        EndedEtcd::wake_to_save(&facts, 7, true).await?;
+        EndedEtcd::wake_to_save(&facts.residency, 7, true).await?;
         assert_eq!(self.state().await?, (3, 1, None));
         Ok(())
     }

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
     constants::PROJECT_NAME,
-    gardencore::{Seed, Shoot, ShootSpec, shoot::DNS, shoot::ShootStatus},
+    gardencore::{Seed, Shoot},
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt, api::ListParams, runtime::reflector::Store};
+use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{
     Error, Result,
     client::Cluster,

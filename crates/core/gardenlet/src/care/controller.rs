@@ -108,7 +108,8 @@ pub async fn run(context: Arc<Context>) {
         own_seed,
         looked: Mutex::default(),
     });
-    runner::run_namespaced_by_project(controller, &garden, care, settings, share).await;
+    let running = runner::run_namespaced_by_project(controller, &garden, care, settings, share);
+    shoots.run_beside(running).await;
 }
 
 /// Whether this gardenlet reports the conditions of a shoot: the control plane is here or comes here, and is

@@ -57,10 +57,9 @@ const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
 pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
     let garden = context.garden.clone();
     let stop = EmergencyStop::new();
-    let shoots = watched::watch(&garden, &hooks);
-    let controller = shoots
-        .flows
-        .reconcile_all_on(stop.changes(&garden, &context.seed_name));
+    let shoots = context.shoots.clone();
+    let controller =
+        watched::flows(&shoots, &hooks).reconcile_all_on(stop.changes(&garden, &context.seed_name));
     let (settings, share) = (context.runner(), context.config.project_share());
     let lost = Arc::<LostShoots>::default();
     let hook_controller = hooks.run(watched::of_hooks(&shoots, &hooks), Arc::clone(&lost));
@@ -77,10 +76,7 @@ pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
         stop,
     });
     let flows = runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share);
-    tokio::select! {
-        ((), ()) = future::join(flows, accompanied) => {}
-        () = shoots.watch => {}
-    }
+    shoots.run_beside(future::join(flows, hook_controller)).await;
 }
 
 struct ShootReconciler {

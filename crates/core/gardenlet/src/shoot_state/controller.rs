@@ -57,19 +57,8 @@ pub async fn run(context: Arc<Context>) {
         changes,
         gauges,
     });
-    runner::run_namespaced_by_project(controller, &garden, sync, settings, share).await;
-}
-
-/// The part of a Shoot in the cache: the namespace of the shoot in the seed, and the last operation.
-fn slim(shoot: &mut Shoot) {
-    shoot.metadata.managed_fields = None;
-    shoot.metadata.annotations = None;
-    remembered(shoot, its_place_alone);
-    if let Some(status) = &mut shoot.status {
-        status.conditions = Vec::new();
-        status.constraints = Vec::new();
-        status.last_errors = Vec::new();
-    }
+    let running = runner::run_namespaced_by_project(controller, &garden, sync, settings, share);
+    shoots.run_beside(running).await;
 }
 
 fn wakes(shoot: &Shoot) -> Option<u64> {

@@ -26,7 +26,7 @@ use super::{EXTENSIONS, shoot};
 async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result<()> {
     let world = Box::pin(shoot("left")).await?;
     let facts = world.facts(Operation::Reconcile, Settings::default()).await?;
-    ShootState::check(&facts.residency).await?;
+    ShootState::check(&facts).await?;
     a_kind_of_a_provider(&world).await?;
     world
         .apply(
@@ -38,7 +38,7 @@ async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result
         )
         .await?;
     // A kind of the provider may exist; only the state of the kind is not carried.
-    ShootState::check(&facts.residency).await?;
+    ShootState::check(&facts).await?;
     ShootState::persist(&facts).await?;
 
     world
@@ -106,7 +106,7 @@ async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result
 
 /// The check before a move refuses the state.
 async fn refused(facts: &Facts, what: &str) {
-    let refused = ShootState::check(&facts.residency).await.unwrap_err();
+    let refused = ShootState::check(&facts).await.unwrap_err();
     assert_eq!(refused.class(), "Config");
     assert!(refused.to_string().contains(what), "{refused}");
 }
@@ -116,7 +116,7 @@ async fn refused(facts: &Facts, what: &str) {
 async fn state_that_appears_after_the_check_is_left_out_and_named_and_does_not_stop_the_move() -> Result<()> {
     let world = Box::pin(shoot("late")).await?;
     let facts = world.facts(Operation::Migrate, Settings::default()).await?;
-    ShootState::check(&facts.residency).await?;
+    ShootState::check(&facts).await?;
     ShootState::persist(&facts).await?;
     assert_eq!(named(&facts).await?, None);
 

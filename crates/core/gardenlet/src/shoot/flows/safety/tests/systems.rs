@@ -104,7 +104,11 @@ fn flow_with_gates(inputs: &SampleInputs, after_the_gates: bool) -> ShootFlow<'_
     g.exchange(ClaimSteps::HOLD, (f, &findings.claim.fence), []);
     g.step(Departure::SEAL, f, []);
     g.destroy::<OwnerRecord>(&f.residency, []);
-    let gates = if after_the_gates { g.ends() } else { Vec::new() };
+    let gates = if after_the_gates {
+        g.leaf_tasks()
+    } else {
+        Vec::new()
+    };
     g.deploy::<Infrastructure>(f, gates);
     g.compile()
 }
