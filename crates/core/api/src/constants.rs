@@ -38,6 +38,15 @@ pub const BACKUP_ENTRY_BACKUPS_COPIED: &str = "backupentry.core.gardener.cloud/b
 /// Value of that annotation where the shoot lost changes in a takeover: a final snapshot stays, also a final
 /// snapshot that is uploaded later. Only the final snapshot holds these changes (R17-46).
 pub const BACKUPS_COPIED_BUT_FINAL: &str = "but-final";
+/// Annotation of a backup entry: the ownership epoch in which garden-controller-manager assigned the entry to
+/// the Seed in `spec.seedName`. That seed acts on the entry when the flow of its gardenlet has written this
+/// epoch, or a later epoch, into annotation [`OWNERSHIP_EPOCH`] of the entry. Seeds cannot change the
+/// annotation. An entry without the annotation is acted on at once.
+pub const BACKUP_ENTRY_ASSIGNED_IN_EPOCH: &str = "backupentry.core.gardener.cloud/assigned-in-epoch";
+/// Annotation of the shoot's own backup entry: the ownership epoch whose etcd has started from the copy. In
+/// that epoch garden-controller-manager creates no source backup entry any more.
+pub const BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH: &str =
+    "backupentry.core.gardener.cloud/source-released-in-epoch";
 /// Annotation: tasks for the next reconciliation of a shoot, separated by commas.
 pub const SHOOT_TASKS: &str = "shoot.gardener.cloud/tasks";
 /// Annotation: new reconciliations of the Shoot are held back (a truth value, see [`is_switched_on`]).

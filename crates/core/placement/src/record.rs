@@ -69,6 +69,8 @@ pub fn recorded(ownership: &Ownership<String>) -> Recorded {
             name: source.seed.clone(),
             epoch: source.epoch,
         }),
+        // garden-controller-manager records the bucket, and each other writer keeps the field.
+        source_bucket: None,
         chain: ownership.chain.map(recorded_chain),
         sealed: None,
         approval: None,

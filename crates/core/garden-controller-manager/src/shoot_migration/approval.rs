@@ -18,7 +18,7 @@
 use api::{
     gardencore::{
         Shoot,
-        shoot::{FormerSeed, MigrationApproval, Ownership, OwnershipPhase},
+        shoot::{FormerSeed, MigrationApproval, Ownership, OwnershipPhase, SourceBucket},
     },
     meta::{LastOperationState as State, PackedExtension},
 };
@@ -133,16 +133,21 @@ fn hand_on(shoot: &Shoot, (source, destination): (&str, &str)) -> HandOn {
         name: source.to_owned(),
         epoch,
     });
+    // The releasing seed has opened no data: the recorded source of the data stays.
+    let former = status.ownership.unwrap_or_default();
+    let bucket = former.recorded_source_bucket().map(str::to_owned);
+    let mut ownership = Ownership {
+        epoch: epoch + 1,
+        drained: false,
+        chain: None,
+        approval: None,
+        ..former
+    };
+    let epoch = ownership.source_epoch();
+    ownership.source_bucket = bucket.map(|name| SourceBucket { name, epoch });
     HandOn {
         to: destination.to_owned(),
-        // The releasing seed has opened no data: the recorded source of the data stays.
-        ownership: Ownership {
-            epoch: epoch + 1,
-            drained: false,
-            chain: None,
-            approval: None,
-            ..status.ownership.unwrap_or_default()
-        },
+        ownership,
         former_seeds,
     }
 }

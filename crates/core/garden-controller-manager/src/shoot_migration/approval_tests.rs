@@ -198,6 +198,15 @@ fn a_shoot_that_nobody_has_begun_to_restore_is_handed_on() {
         former_seeds: vec![source, left],
     };
     assert_eq!(hand_on, Some(expected));
+    // The bucket with the data stays, also where the epoch of the source is not recorded.
+    let recorded = |epoch: i64| {
+        let name = "bucket-a".to_owned();
+        Some(SourceBucket { name, epoch })
+    };
+    let record = elsewhere.status.as_mut().unwrap().ownership.as_mut().unwrap();
+    record.source_bucket = recorded(4);
+    let again = decide(&elsewhere, true).unwrap().hand_on.unwrap();
+    assert_eq!(again.ownership.source_bucket, recorded(5));
     // Not back to a former seed: that takes a request of a person, and a present seed that is dead.
     let mut back = with(shoot("a", "b", 4, "1.34.0", ARRIVED), Some(approved()));
     back.status.as_mut().unwrap().former_seeds = vec![FormerSeed {

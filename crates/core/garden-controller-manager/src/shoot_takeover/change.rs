@@ -78,6 +78,8 @@ fn of_new_epoch(
         // A copy uses the recorded end of its source epoch, and checks by the epoch in the record that the
         // record belongs to that source.
         sealed: told.and_then(|told| told.sealed.clone()),
+        // The same holds for the bucket: a claim that opened nothing leaves the source as it was.
+        source_bucket: told.and_then(|told| told.source_bucket.clone()),
         // The losses of earlier takeovers, before and after their size is known.
         restored: told.and_then(|told| told.restored.clone()),
         restored_before: told.map(|told| told.restored_before.clone()).unwrap_or_default(),
@@ -243,6 +245,7 @@ mod tests {
                 "seedName": "b", "settledSeedName": "d", "formerSeeds": [{"name": "c", "epoch": 4}], "lastErrors": [{"description": "d"}],
                 "ownership": {"epoch": 5, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval,
                     "sealed": {"epoch": 4, "revision": 9, "snapshot": "s", "sha256": "aa"},
+                    "sourceBucket": {"name": "bucket-c", "epoch": 4},
                     "restored": lost, "restoredBefore": [{"epoch": 2, "fenced": "2025-12-30T00:01:00Z", "unknown": "why"}]},
                 "conditions": conditions,
             },
@@ -269,15 +272,16 @@ mod tests {
     fn a_forced_hand_over_is_one_write_of_all_of_it() {
         let shoot = judged();
         let mut written = serde_json::to_value(&shoot).unwrap();
-        let [approval, restored, before, sealed] = ["approval", "restored", "restoredBefore", "sealed"]
-            .map(|part| written["status"]["ownership"][part].clone());
+        let parts = ["approval", "restored", "restoredBefore", "sealed", "sourceBucket"];
+        let [approval, restored, before, sealed, bucket] =
+            parts.map(|part| written["status"]["ownership"][part].clone());
         json_patch::patch(&mut written, &forced(&shoot).0).unwrap();
         let status = &written["status"];
         assert_eq!(status["seedName"], "d");
         assert_eq!(
             status["ownership"],
             json!({"epoch": 6, "phase": "Claiming", "source": {"name": "c", "epoch": 4}, "approval": approval, "restored": restored,
-                "restoredBefore": before, "sealed": sealed})
+                "restoredBefore": before, "sealed": sealed, "sourceBucket": bucket})
         );
         assert_eq!(
             status["formerSeeds"],

@@ -20,6 +20,10 @@ pub struct Ownership {
     /// The last earlier epoch in which etcd was opened: the bucket of that epoch has the data. Absent in the
     /// first epoch.
     pub source: Option<FormerSeed>,
+    /// The BackupBucket with the data of `source`, from which the destination restores. Only
+    /// garden-controller-manager writes this field, after the hand-over and before the destination copies. A
+    /// value of any other epoch has no effect.
+    pub source_bucket: Option<SourceBucket>,
     /// The chosen data of the source. The choice is made once in an epoch.
     pub chain: Option<OwnershipChain>,
     /// The end of the epoch that was handed over last by the owning seed, written with the hand-over and
@@ -140,6 +144,19 @@ pub struct FormerSeed {
     pub epoch: i64,
 }
 
+/// The bucket with the data of a former seed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceBucket {
+    /// Name of the BackupBucket, which is the uid of the former Seed.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The epoch whose data are in the bucket: the epoch of `source`. Where `source` is absent, the epoch
+    /// before the present epoch.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+}
+
 /// Consent to a single hand-over without the source's help. The epoch makes the consent valid for a single
 /// use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -204,8 +221,23 @@ impl Ownership {
     /// The end of the epoch whose data this epoch begins with, where the seed of that epoch recorded the end.
     #[must_use]
     pub fn sealed_source(&self) -> Option<&SealedEpoch> {
-        let source = self.source.as_ref().map_or(self.epoch - 1, |source| source.epoch);
+        let source = self.source_epoch();
         self.sealed.as_ref().filter(|sealed| sealed.epoch == source)
+    }
+
+    /// The epoch whose data this epoch begins with; 0 in the first epoch.
+    #[must_use]
+    pub fn source_epoch(&self) -> i64 {
+        self.source.as_ref().map_or(self.epoch - 1, |source| source.epoch)
+    }
+
+    /// Name of the BackupBucket with the data that this epoch begins with, if recorded.
+    #[must_use]
+    pub fn recorded_source_bucket(&self) -> Option<&str> {
+        let epoch = self.source_epoch();
+        let recorded = self.source_bucket.as_ref();
+        let recorded = recorded.filter(|recorded| recorded.epoch == epoch && epoch > 0);
+        recorded.map(|recorded| recorded.name.as_str())
     }
 
     /// How many earlier takeovers are remembered. As many as fit on a page that a person reads; each is a few
