@@ -1,57 +1,109 @@
-//! Watches Shoots that were handed over.
+//! Watches Shoots, their BackupEntries, and Seeds.
 
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{OPERATION, TIMESTAMP, finalizer::GARDENER, operation::MIGRATE},
-    gardencore::{BackupEntry, Shoot},
+    constants::finalizer::GARDENER,
+    gardencore::{BackupEntry, Seed, Shoot, ShootStatus},
+    meta::ErrorCode,
 };
-use kube::{Api, ResourceExt};
+use kube::{
+    Api, ResourceExt,
+    api::PostParams,
+    core::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt as _,
+        reflector::{self, ObjectRef, Store},
+        watcher,
+    },
+};
+use placement::names;
 use runtime::{
-    Result,
+    Error, Result,
     client::Cluster,
-    clock,
     controller::{Next, Reconciler, finalizer, runner},
     error::Explain as _,
 };
 use serde_json::json;
 
-use super::decision::{RESYNC_PERIOD, abandoned_on, destination, heir, is_taken, next_check};
+use super::{
+    decision::{abandoned_on, heir},
+    entries::{OwnEntryStep, SOURCE, adoption, assignment, entry, is_assigned, own_entry_step},
+    source::{SourceVerdict, is_restored, judge_source, needs_source_entry, source_seed},
+};
 use crate::{Context, MANAGER};
 
-/// Name prefix of a source BackupEntry.
-const SOURCE: &str = "source-";
-
-/// Pause after a concurrent write to an entry.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Requeue interval after a concurrent write.
+pub(super) const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
 
 struct BackupEntryPlacement {
     context: Context,
+    seeds: Store<Seed>,
 }
 
 /// Runs the controller until shutdown.
-pub async fn run(context: Context) {
+pub(super) async fn run(context: Context) {
     let controller = context.shoots.controller(wakes);
+    let entries: Api<PartialObjectMeta<BackupEntry>> = context.garden.all();
+    let controller = controller.watches(entries, watcher::Config::default(), |entry| {
+        let namespace = entry.namespace()?;
+        let owner = entry
+            .owner_references()
+            .iter()
+            .find(|owner| owner.kind == "Shoot")?;
+        Some(ObjectRef::new(&owner.name).within(&namespace))
+    });
+    let (seeds, writer) = reflector::store();
+    let changes = watcher(context.garden.all::<Seed>(), watcher::Config::default())
+        .default_backoff()
+        .modify(|seed| seed.managed_fields_mut().clear())
+        .reflect(writer)
+        .touched_objects()
+        .predicate_filter(
+            |seed: &Seed| runner::fingerprint((seed.uid(), seed.spec.backup.is_some())),
+            kube::runtime::PredicateConfig::default(),
+        );
+    let known = controller.store();
+    let controller = controller.watches_stream(changes, move |seed| {
+        let name = seed.name_any();
+        let is_host = |shoot: &Arc<Shoot>| host(shoot) == Some(&name);
+        let found = known.state().into_iter().filter(is_host);
+        let found: Vec<_> = found.map(|shoot| ObjectRef::from_obj(shoot.as_ref())).collect();
+        found
+    });
     context
-        .run(controller, |context| BackupEntryPlacement { context })
+        .run(controller, |context| BackupEntryPlacement { context, seeds })
         .await;
 }
 
-/// A hand-over, and no other change of a Shoot.
+/// A hand-over, a step of a move, and no other change of a Shoot.
 fn wakes(shoot: &Shoot) -> Option<u64> {
     let status = shoot.status.as_ref();
+    let record = status.and_then(|status| status.ownership.as_ref());
     runner::fingerprint((
         shoot.uid(),
-        status.and_then(|s| s.seed_name.as_deref()),
-        status.map(api::gardencore::ShootStatus::epoch),
+        shoot.metadata.deletion_timestamp.is_some(),
+        host(shoot),
+        status.map(ShootStatus::epoch),
+        is_restored(shoot),
+        record.map(|record| (record.source_epoch(), record.recorded_source_bucket())),
     ))
+}
+
+fn host(shoot: &Shoot) -> Option<&String> {
+    let status = shoot.status.as_ref()?;
+    let has_names = !status.technical_id.is_empty() && !status.uid.is_empty();
+    status
+        .seed_name
+        .as_ref()
+        .filter(|name| has_names && !name.is_empty())
 }
 
 impl Reconciler<Shoot> for BackupEntryPlacement {
     const NAME: &'static str = "backup-entry-placement";
 
     fn is_responsible(&self, shoot: &Shoot) -> bool {
-        shoot.status.as_ref().is_some_and(|status| status.epoch() > 1)
+        host(shoot).is_some()
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
@@ -64,42 +116,165 @@ impl Reconciler<Shoot> for BackupEntryPlacement {
     }
 }
 
+/// The outcome of a write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Yes,
+    /// A concurrent write came first.
+    Conflict,
+}
+
 impl BackupEntryPlacement {
     async fn place_entries(&self, shoot: &Shoot) -> Result<Next> {
-        let Some(status) = &shoot.status else {
+        // A Seed that is not in the cache yet wakes this controller.
+        let host = host(shoot).and_then(|name| self.seeds.get(&ObjectRef::new(name)));
+        let (Some(host), Some(status)) = (host, &shoot.status) else {
             return Ok(Next::Change);
         };
-        let name = format!("{}--{}", status.technical_id, status.uid);
-        let mut next = RESYNC_PERIOD;
-        if is_taken(shoot) {
-            // Also for a dead destination. Before the shoot's own entry, for which the next destination
-            // waits.
-            let source = format!("{SOURCE}{name}");
-            next = self.give(shoot, &source).await?;
-            next = next.min(self.release(shoot, &source).await?);
-        }
-        Ok(Next::After(self.give(shoot, &name).await?.min(next)))
+        let name = names::backup_entry(&status.technical_id, &status.uid);
+        let source_name = format!("{SOURCE}{name}");
+        // The source entry is read first: the host marks its own entry before it deletes the source entry, so
+        // a source entry that is gone here is marked below.
+        let source = self.read(shoot, &source_name).await?;
+        let own = self.read(shoot, &name).await?;
+        let of_source = source_seed(shoot, &host, own.as_ref());
+        let of_source = of_source.and_then(|name| self.seeds.get(&ObjectRef::new(&name)));
+        let (of_source, entry) = (of_source.as_deref(), own.as_ref());
+        let bucket = match judge_source(shoot, &host, of_source, entry, source.is_some()) {
+            SourceVerdict::NotNeeded => None,
+            SourceVerdict::Recorded(bucket) => Some(bucket),
+            SourceVerdict::Record(record) => {
+                let body = json!({"ownership": {"sourceBucket": record}});
+                let shoots: Api<Shoot> = self
+                    .context
+                    .garden
+                    .namespaced(&shoot.namespace().unwrap_or_default());
+                if MANAGER
+                    .try_merge_status_of(&shoots, shoot, &body)
+                    .await?
+                    .is_none()
+                {
+                    return Ok(Next::After(CONFLICT_REQUEUE));
+                }
+                Some(record.name)
+            }
+            SourceVerdict::Unknown(why) => {
+                return Err(self.report(shoot, "SourceBucketUnknown", why).await);
+            }
+        };
+        let written = self.place_own_entry(shoot, &host, &name, own.as_ref()).await?;
+        let source = self
+            .place_source_entry(
+                shoot,
+                &host,
+                bucket.as_deref(),
+                (&source_name, source),
+                own.as_ref(),
+            )
+            .await?;
+        Ok(if [written, source].contains(&Written::Conflict) {
+            Next::After(CONFLICT_REQUEUE)
+        } else {
+            Next::Change
+        })
     }
 
-    /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it. Returns
-    /// the time of the next check.
-    async fn release(&self, shoot: &Shoot, name: &str) -> Result<Duration> {
-        let namespace = shoot.namespace().unwrap_or_default();
-        let entries: Api<BackupEntry> = self.context.garden.namespaced(&namespace);
-        let found = entries
-            .get_opt(name)
-            .await
-            .context(format_args!("could not read BackupEntry {name}"))?;
-        let Some(entry) = found else {
-            return Ok(RESYNC_PERIOD);
-        };
-        let Some(seed) = abandoned_on(shoot, &entry) else {
-            return Ok(RESYNC_PERIOD);
-        };
-        if !finalizer::try_remove(&entries, &entry, GARDENER).await? {
-            return Ok(AGAIN);
+    async fn place_own_entry(
+        &self,
+        shoot: &Shoot,
+        host: &Seed,
+        name: &str,
+        own: Option<&BackupEntry>,
+    ) -> Result<Written> {
+        let bucket = host.uid().unwrap_or_default();
+        match (own_entry_step(shoot, host, own), own) {
+            (OwnEntryStep::Create, _) => self.create(shoot, &entry(shoot, host, name, &bucket)).await,
+            (OwnEntryStep::Report(why), _) => Err(self.report(shoot, "BackupEntryNotOfShoot", why).await),
+            (OwnEntryStep::Adopt, Some(own)) => self.change(shoot, own, &adoption(shoot)).await,
+            (OwnEntryStep::Assign, Some(own)) => {
+                let body = assignment(shoot, host, &bucket, own);
+                let assigned = self.entries(shoot);
+                let Some(assigned) = MANAGER.try_merge_of(&assigned, own, &body).await? else {
+                    return Ok(Written::Conflict);
+                };
+                tracing::info!(
+                    entry = name,
+                    seed = host.name_any(),
+                    "the backup entry follows its shoot"
+                );
+                self.take(shoot, &assigned).await
+            }
+            (_, Some(own)) => self.take(shoot, own).await,
+            (_, None) => Ok(Written::Yes),
         }
-        let bucket = &entry.spec.bucket_name;
+    }
+
+    /// The source entry is assigned also to a dead destination: the next destination needs the entry.
+    async fn place_source_entry(
+        &self,
+        shoot: &Shoot,
+        host: &Seed,
+        bucket: Option<&str>,
+        (name, source): (&str, Option<BackupEntry>),
+        own: Option<&BackupEntry>,
+    ) -> Result<Written> {
+        let Some(bucket) = bucket else {
+            return Ok(Written::Yes);
+        };
+        if let Some(source) = source
+            .as_ref()
+            .filter(|source| source.metadata.deletion_timestamp.is_some())
+        {
+            return self.release(shoot, source).await;
+        }
+        // A mark of an earlier epoch does not count, so the entry before the assignment is good enough.
+        let is_needed = own.is_none_or(|own| needs_source_entry(shoot, host, bucket, own));
+        if !is_needed || host.uid().as_deref() == Some(bucket) {
+            return Ok(Written::Yes);
+        }
+        let Some(source) = source else {
+            return self.create(shoot, &entry(shoot, host, name, bucket)).await;
+        };
+        if is_assigned(shoot, host, bucket, &source) {
+            return self.take(shoot, &source).await;
+        }
+        let body = assignment(shoot, host, bucket, &source);
+        match MANAGER.try_merge_of(&self.entries(shoot), &source, &body).await? {
+            Some(assigned) => self.take(shoot, &assigned).await,
+            None => Ok(Written::Conflict),
+        }
+    }
+
+    /// Takes an entry that was assigned to the host from a seed that cannot release the entry.
+    async fn take(&self, shoot: &Shoot, entry: &BackupEntry) -> Result<Written> {
+        let Some(seed) = heir(shoot, entry) else {
+            return Ok(Written::Yes);
+        };
+        let body = json!({"seedName": seed});
+        let written = MANAGER
+            .try_merge_status_of(&self.entries(shoot), entry, &body)
+            .await?;
+        if written.is_none() {
+            return Ok(Written::Conflict);
+        }
+        tracing::info!(
+            entry = entry.name_any(),
+            seed,
+            "the backup entry was taken from a seed that cannot let go of it"
+        );
+        Ok(Written::Yes)
+    }
+
+    /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it. The end
+    /// of the entry wakes this controller.
+    async fn release(&self, shoot: &Shoot, source: &BackupEntry) -> Result<Written> {
+        let Some(seed) = abandoned_on(shoot, source) else {
+            return Ok(Written::Yes);
+        };
+        if !finalizer::try_remove(&self.entries(shoot), source, GARDENER).await? {
+            return Ok(Written::Conflict);
+        }
+        let (name, bucket) = (source.name_any(), &source.spec.bucket_name);
         let note = format!(
             "BackupEntry {name} of an earlier move was released, because the shoot was taken over from seed {seed}, which was deleting \
              the backups of the entry. Backups may stay in bucket {bucket}: if seed {seed} does not come back, delete the objects there \
@@ -109,49 +284,56 @@ impl BackupEntryPlacement {
         tracing::warn!(entry = name, seed, bucket, "a source BackupEntry was released");
         let events = &self.context.events;
         events.warning(shoot, "SourceBackupEntryReleased", &note).await;
-        Ok(RESYNC_PERIOD)
+        Ok(Written::Yes)
     }
 
-    /// Assigns an entry to the Shoot's seed, and returns the time of the next check.
-    async fn give(&self, shoot: &Shoot, name: &str) -> Result<Duration> {
-        let namespace = shoot.namespace().unwrap_or_default();
-        let entries: Api<BackupEntry> = self.context.garden.namespaced(&namespace);
-        let found = entries
+    async fn create(&self, shoot: &Shoot, entry: &BackupEntry) -> Result<Written> {
+        let created = self.entries(shoot).create(&post_params(), entry).await;
+        let is_written = is_written(created.map(drop), "could not create the BackupEntry")?;
+        Ok(if is_written {
+            Written::Yes
+        } else {
+            Written::Conflict
+        })
+    }
+
+    async fn change(&self, shoot: &Shoot, entry: &BackupEntry, body: &serde_json::Value) -> Result<Written> {
+        let written = MANAGER.try_merge_of(&self.entries(shoot), entry, body).await?;
+        Ok(written.map_or(Written::Conflict, |_| Written::Yes))
+    }
+
+    async fn read(&self, shoot: &Shoot, name: &str) -> Result<Option<BackupEntry>> {
+        self.entries(shoot)
             .get_opt(name)
             .await
-            .context(format_args!("could not read BackupEntry {name}"))?;
-        let Some(mut entry) = found else {
-            return Ok(RESYNC_PERIOD);
-        };
-        let assigned = destination(shoot, &entry);
-        let next = next_check(shoot, assigned.is_some());
-        if let Some(seed) = assigned {
-            let mut body = json!({
-                "metadata": {"resourceVersion": entry.resource_version()},
-                "spec": {"seedName": seed},
-            });
-            if !is_taken(shoot) {
-                body["metadata"]["annotations"] =
-                    json!({(OPERATION): MIGRATE, (TIMESTAMP): clock::now_rfc3339_nano()});
-            }
-            entry = MANAGER.merge(&entries, name, &body).await?;
-            tracing::info!(entry = name, seed, "the backup entry follows its shoot");
-        }
-        if let Some(seed) = heir(shoot, &entry) {
-            let body = json!({"seedName": seed});
-            if MANAGER
-                .try_merge_status_of(&entries, &entry, &body)
-                .await?
-                .is_none()
-            {
-                return Ok(AGAIN);
-            }
-            tracing::info!(
-                entry = name,
-                seed,
-                "the backup entry was taken from a seed that cannot let go of it"
-            );
-        }
-        Ok(next)
+            .context(format_args!("could not read BackupEntry {name}"))
+    }
+
+    fn entries(&self, shoot: &Shoot) -> Api<BackupEntry> {
+        self.context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default())
+    }
+
+    async fn report(&self, shoot: &Shoot, reason: &str, why: String) -> Error {
+        self.context.events.answer_with_warning(shoot, reason, &why).await;
+        Error::config(ErrorCode::ErrConfigurationProblem, why)
+    }
+}
+
+/// The parameters of a creation.
+pub(super) fn post_params() -> PostParams {
+    PostParams {
+        field_manager: Some(MANAGER.0.to_owned()),
+        ..PostParams::default()
+    }
+}
+
+/// `false`: a concurrent write came first.
+pub(super) fn is_written(outcome: kube::Result<()>, doing: &'static str) -> Result<bool> {
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(kube::Error::Api(answer)) if answer.is_already_exists() || answer.is_conflict() => Ok(false),
+        Err(error) => Err(error).context(doing),
     }
 }

@@ -1,33 +1,10 @@
 //! Where a BackupEntry belongs: a pure decision.
 
-use std::time::Duration;
-
 use api::{
-    constants::OWNERSHIP_EPOCH,
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, OWNERSHIP_EPOCH},
     gardencore::{BackupEntry, Shoot},
 };
 use kube::ResourceExt;
-
-/// Requeue interval of the entry of a Shoot that was handed over. Shoots are watched; this interval detects
-/// an entry that a user reset to its former seed.
-pub(super) const RESYNC_PERIOD: Duration = Duration::from_secs(300);
-
-/// Requeue interval after an entry was assigned without the help of the former seed. Longer than the API
-/// server takes to read a changed BackupEntry into the cache of an admission policy.
-const LATE_ENTRY_RECHECK: Duration = Duration::from_secs(10);
-
-/// Time until the next check of the entries. A claimant that was passed over may still create the source
-/// entry, until the policy `gardenlet-source-backupentry` compares with the assigned entry. Such a late entry
-/// names the former claimant, and only garden-controller-manager may assign the entry to the present
-/// claimant.
-#[must_use]
-pub(super) fn next_check(shoot: &Shoot, was_assigned: bool) -> Duration {
-    if was_assigned && is_taken(shoot) {
-        LATE_ENTRY_RECHECK
-    } else {
-        RESYNC_PERIOD
-    }
-}
 
 /// The seed that must get the Shoot's entry, if the entry names a different seed. A Shoot that was never
 /// handed over (its epoch is the first) leaves its entry at the seed whose gardenlet made the entry.
@@ -78,7 +55,10 @@ pub fn abandoned_on<'a>(shoot: &Shoot, source_entry: &'a BackupEntry) -> Option<
     source_entry.metadata.deletion_timestamp.as_ref()?;
     let status = shoot.status.as_ref()?;
     let opened = status.ownership.as_ref()?.source.as_ref()?.epoch;
-    let epoch = source_entry.annotations().get(OWNERSHIP_EPOCH);
+    // A seed may write any value into the second annotation. An older version writes this one alone.
+    let annotations = source_entry.annotations();
+    let assigned = annotations.get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH);
+    let epoch = assigned.or_else(|| annotations.get(OWNERSHIP_EPOCH));
     let epoch = epoch.map_or(Some(1), |epoch| epoch.parse().ok())?;
     let on = source_entry
         .status
@@ -163,10 +143,6 @@ mod tests {
         assert_eq!((of(2, false), of(1, true)), (None, None));
         assert_eq!(heir_of(&shoot("b", Some(2))), None);
         let taken = taken(1, json!({}));
-        // A former claimant may create a source entry late, once.
-        assert_eq!(next_check(&taken, true), LATE_ENTRY_RECHECK);
-        assert_eq!(next_check(&taken, false), RESYNC_PERIOD);
-        assert_eq!(next_check(&shoot("b", Some(2)), true), RESYNC_PERIOD);
         // The entry is assigned to that seed first, because the seed would otherwise hand it back; and the
         // status is written once.
         assert_eq!(heir(&taken, &on(&entry("a"), "a")), None);
@@ -192,6 +168,12 @@ mod tests {
         let mut never_begun = left.clone();
         never_begun.status = None;
         assert_eq!(abandoned_on(&taken(3, 2), &never_begun), Some("b"));
+        // The seed cannot keep the entry by a false epoch.
+        let mut lying = left.clone();
+        let annotations = lying.annotations_mut();
+        annotations.insert(OWNERSHIP_EPOCH.into(), "999".into());
+        annotations.insert(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.into(), "2".into());
+        assert_eq!(abandoned_on(&taken(3, 2), &lying), Some("b"));
         // Seed b had opened no data: the entry names the bucket with the only data.
         assert_eq!(abandoned_on(&taken(3, 1), &left), None);
         // The move was planned: the seed ends the deletion. There is no deletion, or the host deletes.

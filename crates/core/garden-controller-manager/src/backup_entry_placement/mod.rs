@@ -1,20 +1,34 @@
-//! Assigns a Shoot's BackupEntry to the seed to which the Shoot was handed over: `spec.seedName` of the entry
-//! follows `status.seedName` of the Shoot (R7-47).
+//! Creates the objects that name backups, and assigns the objects to seeds. No seed creates such an object:
+//! a seed could plant backups for a later takeover, or block a name.
 //!
-//! The former seed then releases the entry, and the new seed takes over the entry. The controller does not
-//! wait for a seed that lost the Shoot to a takeover. In that case the controller writes `status.seedName` of
-//! the entry, and of the source BackupEntry (R7-02). No other user may change the field (policy
-//! `backupentry-seed-name`). So backups never move before their shoot, nor to a different seed than their
-//! shoot.
+//! - The BackupBucket of each Seed with backups.
+//! - The BackupEntry of each Shoot with a seed. `spec` follows `status.seedName` of the Shoot (R7-47).
+//! - The source BackupEntry (R17-22, R17-23), while a shoot is restored from the bucket of a different seed.
 //!
-//! A claimant that was passed over may create the source BackupEntry a moment after the assignment. The
-//! controller checks once more, because the present claimant has no right to write such an entry.
+//! After a hand-over the order is fixed. The controller records in the Shoot the bucket with the data
+//! (`status.ownership.sourceBucket`), and after that assigns the entry to the new seed and its bucket. The
+//! former seed then releases the entry, and the new seed takes over the entry. The controller does not wait
+//! for a seed that lost the Shoot to a takeover. In that case the controller writes `status.seedName` of both
+//! entries (R7-02). No other user may change these fields (policies `backupentry-spec`, `shoot-ownership`).
+//! So backups never move before their shoot, nor to a different seed than their shoot.
+//!
+//! The assigned seed acts on an entry only after its flow has written the owner record (R17-21), see
+//! [`api::constants::BACKUP_ENTRY_ASSIGNED_IN_EPOCH`].
 //!
 //! A source BackupEntry that such a seed was deleting after an earlier move is released: its finalizer is
 //! removed, and an Event of the Shoot names the backups that may stay.
 
+mod bucket;
 mod controller;
 mod decision;
+mod entries;
+mod source;
 
-pub use controller::run;
+use crate::Context;
+
 pub use decision::{abandoned_on, destination, heir, is_taken};
+
+/// Runs the controllers until shutdown.
+pub async fn run(context: Context) {
+    futures::join!(controller::run(context.clone()), bucket::run(context));
+}

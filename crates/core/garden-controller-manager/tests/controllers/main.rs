@@ -4,6 +4,8 @@
 
 #[path = "../garden/mod.rs"]
 mod garden;
+
+mod backups;
 mod keys;
 mod schedules;
 mod silence;
@@ -14,7 +16,7 @@ use std::time::Duration;
 use anyhow::Result;
 use api::{
     constants::{condition::READY_FOR_MIGRATION, finalizer::SHOOT_STATE},
-    gardencore::{BackupBucket, BackupEntry, CloudProfile, Project, ProjectPhase, Seed, Shoot, ShootState},
+    gardencore::{BackupBucket, CloudProfile, Project, ProjectPhase, Seed, Shoot, ShootState},
     meta::{Condition, ConditionStatus, find_condition},
 };
 use garden::{Controlled, Garden, NAMESPACE, allowed, operation};
@@ -52,7 +54,7 @@ testkit::scenarios! {
         of_a_shoot_that_is_deleted_change_hands_too,
         without_an_owner_are_reported_until_they_have_one,
     },
-    backups_follow_their_shoot,
+    backups::{follow_their_shoot, are_named_by_the_garden, of_a_planted_entry_are_reported},
     a_version_is_completed_once,
     zones::{are_taken_back_at_their_time},
     schedules::{are_kept_and_nobody_else_is_put_to_sleep};
@@ -149,30 +151,6 @@ async fn a_namespace_that_was_there_is_not_taken(garden: &Garden) {
     assert!(left.metadata.deletion_timestamp.is_none());
 }
 
-/// R7-47, R17-23: after the shoot, and not before.
-async fn backups_follow_their_shoot(garden: &Garden) {
-    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
-    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
-    garden
-        .shoot("heavy", "seed-b", Some("seed-a"), ("Migrate", "Processing"))
-        .await;
-    let ids = json!({"technicalID": "shoot--dev--heavy", "uid": "h"});
-    garden.status(&shoots, "heavy", ids).await;
-    garden.entry("shoot--dev--heavy--h", "seed-a", "bucket-a").await;
-    let former = json!([{"name": "seed-a", "epoch": 1}]);
-    let handed_over = json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": former});
-    garden.status(&shoots, "heavy", handed_over).await;
-    let entry = until(&entries, "shoot--dev--heavy--h", |entry| {
-        entry.spec.seed_name.as_deref() == Some("seed-b")
-    })
-    .await;
-    assert_eq!(entry.annotations()["gardener.cloud/operation"], "migrate");
-    assert_eq!(
-        entry.spec.bucket_name, "bucket-a",
-        "the backups are where they were"
-    );
-}
-
 /// Renews the Lease like a gardenlet.
 async fn renew(garden: &Garden, seed: &str) -> Result<(), kube::Error> {
     let leases: Api<Lease> = garden.admin("gardener-system-seed-lease");
@@ -201,7 +179,8 @@ async fn a_move_waits_for_its_destination(garden: &Garden) {
             json!({"technicalID": "shoot--dev--mover", "uid": "m"}),
         )
         .await;
-    garden.entry("shoot--dev--mover--m", "seed-a", "bucket-a").await;
+    let bucket = garden.bucket_of("seed-a").await;
+    garden.entry("shoot--dev--mover--m", "seed-a", &bucket).await;
     allowed(
         garden
             .patch(&shoots, "mover", json!({"spec": {"seedName": "seed-b"}}))

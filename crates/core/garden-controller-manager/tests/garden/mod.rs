@@ -280,6 +280,12 @@ impl Garden {
         self.patch_status(api, name, status).await.unwrap();
     }
 
+    /// Name of the BackupBucket of a Seed.
+    pub async fn bucket_of(&self, seed: &str) -> String {
+        let seeds: Api<Seed> = Api::all(self.admin.clone());
+        seeds.get(seed).await.unwrap().metadata.uid.unwrap()
+    }
+
     /// Keeps an object that is deleted.
     pub async fn finalizer<K: Object>(&self, api: &Api<K>, name: &str) {
         self.patch(api, name, json!({"metadata": {"finalizers": ["gardener"]}}))

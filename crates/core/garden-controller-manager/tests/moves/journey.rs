@@ -319,7 +319,8 @@ pub async fn create_on(garden: &Garden, name: &str, seed: &str) {
     garden
         .status(&shoots, name, json!({"technicalID": id, "uid": uid}))
         .await;
-    garden.entry(&format!("{id}--{uid}"), seed, "bucket-a").await;
+    let bucket = garden.bucket_of(seed).await;
+    garden.entry(&format!("{id}--{uid}"), seed, &bucket).await;
 }
 
 /// The seed reports that it is healthy, and has a bucket.

@@ -199,16 +199,13 @@ async fn seed_a_deletes_backups_of_an_earlier_move(garden: &Garden) -> String {
     name
 }
 
-/// Then the destination can create an entry of the same name, and a user learns which backups stay.
+/// Then a new entry of the same name leads to the bucket of the source, and a user learns which backups stay.
 async fn is_released(garden: &Garden, name: &str) -> Result<(), String> {
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
-    if entries
-        .get_opt(name)
-        .await
-        .map_err(|error| error.to_string())?
-        .is_some()
-    {
-        return Err(format!("BackupEntry {name} is there"));
+    let found = entries.get_opt(name).await.map_err(|error| error.to_string())?;
+    let bucket = garden.bucket_of("seed-a").await;
+    if found.is_none_or(|found| found.spec.bucket_name != bucket) {
+        return Err(format!("BackupEntry {name} does not name bucket {bucket}"));
     }
     let events: Api<Event> = garden.admin(NAMESPACE);
     let all = events.list(&ListParams::default()).await;

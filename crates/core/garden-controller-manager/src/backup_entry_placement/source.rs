@@ -1,0 +1,273 @@
+//! The bucket from which a shoot is restored: pure decisions.
+
+use api::{
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH},
+    gardencore::{
+        BackupEntry, Seed, Shoot,
+        shoot::{Ownership, OwnershipPhase, SourceBucket},
+    },
+};
+use kube::ResourceExt;
+use placement::{Journey, journey};
+
+/// The bucket with the data that the present epoch begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SourceVerdict {
+    /// The epoch does not begin with data of an earlier epoch.
+    NotNeeded,
+    /// The Shoot records this bucket.
+    Recorded(String),
+    /// The Shoot must record this bucket.
+    Record(SourceBucket),
+    /// The bucket cannot be derived, with the reason and the remedy.
+    Unknown(String),
+}
+
+/// Whether the present seed restores the shoot from earlier data.
+#[must_use]
+pub(super) fn is_restored(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    let record = status.and_then(|status| status.ownership.as_ref());
+    let Some(record) = record.filter(|record| record.epoch > 1) else {
+        return false;
+    };
+    match record.phase {
+        Some(phase) => matches!(phase, OwnershipPhase::Claiming | OwnershipPhase::Opening),
+        None => matches!(journey(shoot), Journey::Arriving | Journey::Restoring),
+    }
+}
+
+/// Name of the seed with the data that the present epoch begins with. Without recorded phases, an entry that
+/// was not assigned to the host names this seed: a destination that has begun nothing may have handed the
+/// shoot on.
+#[must_use]
+pub(super) fn source_seed(shoot: &Shoot, host: &Seed, own: Option<&BackupEntry>) -> Option<String> {
+    let status = shoot.status.as_ref()?;
+    let record = status.ownership.as_ref().filter(|record| record.epoch > 1)?;
+    if let Some(source) = &record.source {
+        return Some(source.name.clone());
+    }
+    let assigned = own.and_then(|own| own.spec.seed_name.clone());
+    let not_given = assigned.filter(|seed| *seed != host.name_any());
+    let epoch = record.source_epoch();
+    let mut formers = status.former_seeds.iter();
+    not_given.or_else(|| Some(formers.find(|former| former.epoch == epoch)?.name.clone()))
+}
+
+/// Derives the bucket. `host`: the Seed that has the shoot. `of_source`: the Seed of [`source_seed`], if this
+/// Seed exists. `own`: the shoot's own entry. Each seed keeps the backups of its shoots in the bucket that is
+/// named after the uid of the Seed. The entry must agree for as long as it names the source: no seed may
+/// change the entry, but an older version let seeds create entries. `has_source_entry`: a source entry exists.
+#[must_use]
+pub(super) fn judge_source(
+    shoot: &Shoot,
+    host: &Seed,
+    of_source: Option<&Seed>,
+    own: Option<&BackupEntry>,
+    has_source_entry: bool,
+) -> SourceVerdict {
+    let record = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+    let is_given = own.is_none_or(|own| own.spec.seed_name.as_deref() == Some(host.name_any().as_str()));
+    let is_begun = |record: &Ownership| {
+        let is_certain = record.phase.is_some() || has_source_entry;
+        is_certain || own.is_none_or(|own| is_of_epoch(own, record.epoch) || !names_bucket(own, host))
+    };
+    let is_needed = |record: &&Ownership| !is_given || is_restored(shoot) && is_begun(record);
+    let Some(record) = record.filter(|record| record.epoch > 1).filter(is_needed) else {
+        return SourceVerdict::NotNeeded;
+    };
+    if let Some(bucket) = record.recorded_source_bucket() {
+        return SourceVerdict::Recorded(bucket.to_owned());
+    }
+    let epoch = record.source_epoch();
+    let source = source_seed(shoot, host, own);
+    let of_entry = own.filter(|own| source.is_some() && source == own.spec.seed_name);
+    let of_entry = of_entry.map(|own| own.spec.bucket_name.clone());
+    let of_seed = of_source.and_then(ResourceExt::uid);
+    let record = |name: String| SourceVerdict::Record(SourceBucket { name, epoch });
+    let remedy = format!(
+        "record status.ownership.sourceBucket of the Shoot with the name of the right BackupBucket and epoch {epoch} \
+         (a user with the verb repair on shoots/ownership may do so)"
+    );
+    match (of_seed, of_entry) {
+        (Some(uid), Some(bucket)) if uid != bucket => SourceVerdict::Unknown(format!(
+            "the BackupEntry of the shoot names bucket {bucket}, and the bucket of seed {} is {uid}, so that the place of the \
+             backups is not certain: {remedy}",
+            source.unwrap_or_default()
+        )),
+        (Some(uid), _) => record(uid),
+        (None, Some(bucket)) => record(bucket),
+        (None, None) => SourceVerdict::Unknown(format!(
+            "Seed {} is gone, and no BackupEntry names its bucket, so that the place of the backups is not known: {remedy}",
+            source.unwrap_or_default()
+        )),
+    }
+}
+
+/// Whether the entry was assigned in this epoch. Without recorded phases, a Shoot looks the same after a
+/// hand-over and after a cancelled move. The second has no source.
+fn is_of_epoch(own: &BackupEntry, epoch: i64) -> bool {
+    own.annotations().get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH) == Some(&epoch.to_string())
+}
+
+fn names_bucket(own: &BackupEntry, host: &Seed) -> bool {
+    host.uid().as_deref() == Some(own.spec.bucket_name.as_str())
+}
+
+/// Whether the source BackupEntry must exist: the shoot is restored from a different bucket, and etcd has not
+/// started from the copy.
+#[must_use]
+pub(super) fn needs_source_entry(shoot: &Shoot, host: &Seed, bucket: &str, own: &BackupEntry) -> bool {
+    let epoch = shoot.status.as_ref().map(api::gardencore::ShootStatus::epoch);
+    let released = own.annotations().get(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH);
+    let is_released = released.is_some() && released == epoch.map(|epoch| epoch.to_string()).as_ref();
+    is_restored(shoot) && host.uid().as_deref() != Some(bucket) && !is_released
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::{BackupEntrySpec, SeedSpec, ShootSpec};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shoot(ownership: &Value) -> Shoot {
+        let mut shoot = Shoot::new("web", ShootSpec::default());
+        let former = json!([{"name": "a", "epoch": 1}]);
+        let status = json!({"seedName": "b", "ownership": ownership, "formerSeeds": former});
+        shoot.status = Some(serde_json::from_value(status).unwrap());
+        shoot
+    }
+
+    fn seed(name: &str) -> Seed {
+        let mut seed = Seed::new(name, SeedSpec::default());
+        seed.metadata.uid = Some(format!("bucket-{name}"));
+        seed
+    }
+
+    fn entry(seed: &str, bucket: &str) -> BackupEntry {
+        let mut entry = BackupEntry::new("e", BackupEntrySpec::default());
+        entry.spec.seed_name = Some(seed.into());
+        entry.spec.bucket_name = bucket.into();
+        entry
+    }
+
+    fn claiming() -> Value {
+        json!({"epoch": 2, "phase": "Claiming", "source": {"name": "a", "epoch": 1}})
+    }
+
+    fn record(name: &str, epoch: i64) -> SourceVerdict {
+        let name = name.to_owned();
+        SourceVerdict::Record(SourceBucket { name, epoch })
+    }
+
+    #[test]
+    fn the_bucket_of_the_source_seed_is_recorded_where_the_entry_agrees() {
+        let (a, b) = (seed("a"), seed("b"));
+        let judge = |seed: Option<&Seed>, own: Option<&BackupEntry>| {
+            judge_source(&shoot(&claiming()), &b, seed, own, false)
+        };
+        let own = entry("a", "bucket-a");
+        assert_eq!(judge(Some(&a), Some(&own)), record("bucket-a", 1));
+        assert_eq!(judge(Some(&a), None), record("bucket-a", 1));
+        // The Seed is gone, and its entry is left.
+        assert_eq!(judge(None, Some(&own)), record("bucket-a", 1));
+        // An older version had switched the entry to the bucket of the destination.
+        assert_eq!(
+            judge(Some(&a), Some(&entry("b", "bucket-b"))),
+            record("bucket-a", 1)
+        );
+        // Nothing is guessed.
+        let planted = judge(Some(&a), Some(&entry("a", "planted")));
+        assert!(
+            matches!(&planted, SourceVerdict::Unknown(why) if why.contains("planted")),
+            "{planted:?}"
+        );
+        assert!(matches!(judge(None, None), SourceVerdict::Unknown(_)));
+        assert!(matches!(
+            judge(None, Some(&entry("b", "bucket-b"))),
+            SourceVerdict::Unknown(_)
+        ));
+    }
+
+    #[test]
+    fn a_record_counts_in_its_own_epoch_alone() {
+        let (a, b, own) = (seed("a"), seed("b"), entry("a", "bucket-a"));
+        let mut told = claiming();
+        told["sourceBucket"] = json!({"name": "elsewhere", "epoch": 1});
+        let recorded = judge_source(&shoot(&told), &b, Some(&a), Some(&own), false);
+        assert_eq!(recorded, SourceVerdict::Recorded("elsewhere".into()));
+        told["epoch"] = json!(6);
+        told["source"]["epoch"] = json!(5);
+        let stale = judge_source(&shoot(&told), &b, Some(&a), Some(&own), false);
+        assert_eq!(stale, record("bucket-a", 5));
+    }
+
+    #[test]
+    fn a_shoot_that_is_settled_or_in_its_first_epoch_has_no_source() {
+        let (b, own) = (seed("b"), entry("b", "bucket-b"));
+        let judge = |ownership: Value| judge_source(&shoot(&ownership), &b, None, Some(&own), false);
+        assert_eq!(
+            judge(json!({"epoch": 1, "phase": "Held"})),
+            SourceVerdict::NotNeeded
+        );
+        let mut held = claiming();
+        held["phase"] = json!("Held");
+        assert_eq!(judge(held.clone()), SourceVerdict::NotNeeded);
+        // An entry that was not assigned yet names the bucket with the data.
+        let late = judge_source(&shoot(&held), &b, None, Some(&entry("a", "bucket-a")), false);
+        assert_eq!(late, record("bucket-a", 1));
+    }
+
+    /// Without recorded phases, a cancelled move leaves the Shoot in the same state. Old backups of the former
+    /// seed must not replace the present backups.
+    #[test]
+    fn a_move_that_was_cancelled_without_phases_has_no_source() {
+        let (a, b, mut own) = (seed("a"), seed("b"), entry("b", "bucket-b"));
+        let last = json!({"type": "Restore", "state": "Processing", "progress": 1, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let mut restoring = shoot(&json!({"epoch": 2}));
+        restoring.status.as_mut().unwrap().last_operation = Some(serde_json::from_value(last).unwrap());
+        let judge = |own: &BackupEntry, has: bool| judge_source(&restoring, &b, Some(&a), Some(own), has);
+        assert_eq!(judge(&own, false), SourceVerdict::NotNeeded);
+        assert_eq!(judge(&own, true), record("bucket-a", 1));
+        assert_eq!(judge(&entry("b", "bucket-a"), false), record("bucket-a", 1));
+        let assigned = BACKUP_ENTRY_ASSIGNED_IN_EPOCH.to_owned();
+        own.annotations_mut().insert(assigned, "2".into());
+        assert_eq!(judge(&own, false), record("bucket-a", 1));
+    }
+
+    /// Without recorded phases the list of former seeds names the source.
+    #[test]
+    fn the_source_is_known_without_phases() {
+        let (b, given, late) = (seed("b"), entry("b", "bucket-b"), entry("z", "bucket-z"));
+        let source = |epoch: i64, own| source_seed(&shoot(&json!({"epoch": epoch})), &b, Some(own));
+        assert_eq!(source(2, &given).as_deref(), Some("a"));
+        assert_eq!((source(3, &given), source(1, &given)), (None, None));
+        // Seed a has begun nothing, and has handed the shoot on.
+        assert_eq!(source(2, &late).as_deref(), Some("z"));
+        let mut arriving = shoot(&json!({"epoch": 2}));
+        let last = json!({"type": "Migrate", "state": "Succeeded", "progress": 100, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        arriving.status.as_mut().unwrap().last_operation = Some(serde_json::from_value(last).unwrap());
+        assert!(is_restored(&arriving));
+        assert!(!is_restored(&shoot(&json!({"epoch": 2}))));
+    }
+
+    #[test]
+    fn the_source_entry_ends_when_etcd_has_started_from_the_copy() {
+        let (shoot, b) = (shoot(&claiming()), seed("b"));
+        let mut own = entry("b", "bucket-b");
+        assert!(needs_source_entry(&shoot, &b, "bucket-a", &own));
+        assert!(!needs_source_entry(&shoot, &b, "bucket-b", &own));
+        let mut release = |epoch: &str| {
+            own.annotations_mut()
+                .insert(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH.into(), epoch.into());
+            needs_source_entry(&shoot, &b, "bucket-a", &own)
+        };
+        // A former seed has written the annotation in an earlier epoch.
+        assert!(release("1"));
+        assert!(!release("2"));
+    }
+}

@@ -1,0 +1,137 @@
+//! The BackupBuckets and BackupEntries, which garden-controller-manager creates and assigns.
+
+use api::{
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH},
+    gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
+};
+use k8s_openapi::api::events::v1::Event;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::json;
+use testkit::eventually;
+
+use crate::{
+    SOON,
+    garden::{self, Garden, NAMESPACE, allowed, operation},
+    gone, until,
+};
+
+/// R7-47, R17-23: after the shoot, and not before.
+pub async fn follow_their_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden
+        .shoot("heavy", "seed-b", Some("seed-a"), ("Migrate", "Processing"))
+        .await;
+    let ids = json!({"technicalID": "shoot--dev--heavy", "uid": "h"});
+    garden.status(&shoots, "heavy", ids).await;
+    let [of_a, of_b] = [garden.bucket_of("seed-a").await, garden.bucket_of("seed-b").await];
+    garden.entry("shoot--dev--heavy--h", "seed-a", &of_a).await;
+    let former = json!([{"name": "seed-a", "epoch": 1}]);
+    let handed_over = json!({
+        "seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": former,
+        "lastOperation": operation("Migrate", "Succeeded"),
+    });
+    garden.status(&shoots, "heavy", handed_over).await;
+    let entry = until(&entries, "shoot--dev--heavy--h", |entry| {
+        entry.spec.seed_name.as_deref() == Some("seed-b")
+    })
+    .await;
+    assert_eq!(entry.spec.bucket_name, of_b);
+    assert_eq!(entry.annotations()[BACKUP_ENTRY_ASSIGNED_IN_EPOCH], "2");
+    // The former seed may not take an annotation away any more.
+    assert!(!entry.annotations().contains_key("gardener.cloud/operation"));
+    assert_eq!(entry.owner_references().len(), 1);
+    // The bucket with the data was recorded before.
+    let heavy = shoots.get("heavy").await.unwrap();
+    let record = heavy.status.unwrap().ownership.unwrap();
+    assert_eq!(record.recorded_source_bucket(), Some(of_a.as_str()));
+    let source = until(&entries, "source-shoot--dev--heavy--h", |_| true).await;
+    let spec = (source.spec.bucket_name.as_str(), source.spec.seed_name.as_deref());
+    assert_eq!(spec, (of_a.as_str(), Some("seed-b")));
+    // A deleted source entry comes back until the host has marked its own entry.
+    entries
+        .delete(&source.name_any(), &DeleteParams::default())
+        .await
+        .unwrap();
+    let is_new = |new: &BackupEntry| new.uid() != source.uid();
+    until(&entries, "source-shoot--dev--heavy--h", is_new).await;
+    let b: Api<BackupEntry> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let mark = json!({"metadata": {"annotations": {(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH): "2"}}});
+    allowed(garden.patch(&b, "shoot--dev--heavy--h", mark).await);
+    b.delete(&source.name_any(), &DeleteParams::default())
+        .await
+        .unwrap();
+    gone(&entries, &source.name_any()).await;
+}
+
+/// The garden creates the objects before the host begins with the backups, and no seed has to be alive.
+pub async fn are_named_by_the_garden(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    let buckets: Api<BackupBucket> = Api::all(garden.administrator());
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "backup"});
+    let backup = json!({"provider": "local", "region": "here", "credentialsRef": secret});
+    garden.bring(&garden::seed("seed-of-backups")).await.unwrap();
+    let backup = json!({"spec": {"backup": backup}});
+    allowed(garden.patch(&seeds, "seed-of-backups", backup).await);
+    let uid = garden.bucket_of("seed-of-backups").await;
+    let bucket = until(&buckets, &uid, |_| true).await;
+    assert_eq!(bucket.spec.seed_name.as_deref(), Some("seed-of-backups"));
+    let other = json!({"spec": {"backup": {"providerConfig": {"kind": "Any", "apiVersion": "any/v1"}}}});
+    allowed(garden.patch(&seeds, "seed-of-backups", other).await);
+    until(&buckets, &uid, |bucket| bucket.spec.provider_config.is_some()).await;
+
+    garden
+        .shoot(
+            "backed-up",
+            "seed-of-backups",
+            Some("seed-of-backups"),
+            ("Create", "Processing"),
+        )
+        .await;
+    let ids = json!({"technicalID": "shoot--dev--backed-up", "uid": "u"});
+    garden.status(&shoots, "backed-up", ids).await;
+    let entry = until(&entries, "shoot--dev--backed-up--u", |_| true).await;
+    let spec = (entry.spec.bucket_name.as_str(), entry.spec.seed_name.as_deref());
+    assert_eq!(spec, (uid.as_str(), Some("seed-of-backups")));
+    assert_eq!(entry.annotations()[BACKUP_ENTRY_ASSIGNED_IN_EPOCH], "1");
+    let owner = &entry.owner_references()[0];
+    assert_eq!(
+        (owner.name.as_str(), owner.block_owner_deletion),
+        ("backed-up", Some(false))
+    );
+}
+
+/// An older version let each seed create entries: an entry that disagrees is reported and not changed.
+pub async fn of_a_planted_entry_are_reported(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden.entry("shoot--dev--squatted--s", "seed-a", "planted").await;
+    garden
+        .shoot("squatted", "seed-a", Some("seed-a"), ("Create", "Processing"))
+        .await;
+    let ids = json!({"technicalID": "shoot--dev--squatted", "uid": "s"});
+    garden.status(&shoots, "squatted", ids).await;
+    let events: Api<Event> = garden.admin(NAMESPACE);
+    eventually("the entry is reported", SOON, || async {
+        let all = events.list(&ListParams::default()).await;
+        let all = all.map_err(|error| error.to_string())?.items;
+        let is_report = |event: &&Event| event.reason.as_deref() == Some("BackupEntryNotOfShoot");
+        let notes = all
+            .iter()
+            .filter(is_report)
+            .filter_map(|event| event.note.as_deref());
+        let report = notes
+            .into_iter()
+            .find(|note| note.contains("shoot--dev--squatted--s"));
+        report.map(|_| ()).ok_or_else(|| "no Event".to_owned())
+    })
+    .await
+    .unwrap();
+    let left = entries.get("shoot--dev--squatted--s").await.unwrap();
+    assert_eq!(left.spec.bucket_name, "planted");
+}
