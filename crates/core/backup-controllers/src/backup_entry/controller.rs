@@ -29,7 +29,9 @@ use runtime::{
 use serde_json::Value;
 
 use super::{
-    decision::{self, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy},
+    decision::{
+        self, awaits_flow, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy,
+    },
     deletion::{Deletion, decide},
     object::{ask, wanted},
 };
@@ -106,6 +108,9 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             return self.forget(&entry).await;
         }
         let what = operation(&entry);
+        if what != Operation::Migrate && awaits_flow(&entry) {
+            return Ok(Next::Change);
+        }
         let begin = must_begin(&entry, what.type_());
         let last = entry.status.as_ref().and_then(|s| s.last_operation.clone());
         let type_ = match &last {
@@ -122,6 +127,10 @@ impl Reconciler<BackupEntry> for BackupEntryController {
     }
 
     async fn cleanup(&self, entry: Arc<BackupEntry>) -> Result<Next> {
+        // No flow of this seed has begun with the entry, so the seed has no object and no backups to delete.
+        if awaits_flow(&entry) && self.get_extension(&entry).await?.is_none() {
+            return self.forget(&entry).await;
+        }
         let shoot = self.shoot_of(&entry).await?;
         let namespace_exists = self.namespace_exists(shoot.as_ref()).await?;
         let grace = self.context.deletion_grace;
@@ -196,7 +205,8 @@ impl BackupEntryController {
                 .write(entry, &decision::begun(type_, clock::now_k8s()))
                 .await?;
             last = written.status.and_then(|s| s.last_operation);
-            if entry.annotations().contains_key(OPERATION) {
+            // A seed that releases the entry may not change annotations any more.
+            if what != Operation::Migrate && entry.annotations().contains_key(OPERATION) {
                 MANAGER
                     .annotate(&self.entries(entry), &entry.name_any(), OPERATION, None)
                     .await?;

@@ -1,7 +1,7 @@
 //! Pure decisions about a BackupEntry: the responsible seed, and its operation.
 
 use api::{
-    constants::{OPERATION, OWNERSHIP_EPOCH, operation::RESTORE},
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, OPERATION, OWNERSHIP_EPOCH, operation::RESTORE},
     extensions::{self, ExtensionObject},
     gardencore::BackupEntry,
     meta::{LastOperation, LastOperationState, LastOperationType},
@@ -33,6 +33,18 @@ pub fn responsible_seed(entry: &BackupEntry) -> Option<&str> {
         .and_then(|s| s.seed_name.as_deref())
         .filter(|n| !n.is_empty());
     Some(has.unwrap_or(wanted))
+}
+
+/// Whether the flow of this seed has not begun with the entry since garden-controller-manager assigned the
+/// entry to this seed. The flow writes the owner record before it begins with the backups (R17-21).
+#[must_use]
+pub(super) fn awaits_flow(entry: &BackupEntry) -> bool {
+    let epoch = |annotation: &str| {
+        let epoch = entry.annotations().get(annotation);
+        epoch.and_then(|epoch| epoch.parse::<i64>().ok())
+    };
+    let begun = epoch(OWNERSHIP_EPOCH).unwrap_or(0);
+    epoch(BACKUP_ENTRY_ASSIGNED_IN_EPOCH).is_some_and(|assigned| begun < assigned)
 }
 
 /// Whether a different seed is responsible and no hand-over is in progress, so that the entry's objects in

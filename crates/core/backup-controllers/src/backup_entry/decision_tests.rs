@@ -212,3 +212,27 @@ fn what_another_seed_was_given_is_left_here_unless_it_is_handed_over_or_deleted(
     given.metadata.deletion_timestamp = Some(at(5));
     assert!(!is_taken_from(&given, "a"));
 }
+
+/// R17-21: a new entry waits for the owner record, and a renewed epoch stops no entry.
+#[test]
+fn an_assigned_entry_waits_for_the_flow_of_its_seed() {
+    let annotated = |assigned: Option<&str>, begun: Option<&str>| {
+        let mut entry = BackupEntry::new("e", api::gardencore::BackupEntrySpec::default());
+        for (key, value) in [
+            (BACKUP_ENTRY_ASSIGNED_IN_EPOCH, assigned),
+            (OWNERSHIP_EPOCH, begun),
+        ] {
+            if let Some(value) = value {
+                entry.annotations_mut().insert(key.into(), value.into());
+            }
+        }
+        awaits_flow(&entry)
+    };
+    assert!(annotated(Some("1"), None));
+    assert!(!annotated(Some("1"), Some("1")));
+    assert!(annotated(Some("3"), Some("2")));
+    assert!(!annotated(Some("3"), Some("4")));
+    // An older version creates entries without the annotation.
+    assert!(!annotated(None, None));
+    assert!(!annotated(None, Some("2")));
+}
