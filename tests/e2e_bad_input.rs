@@ -23,6 +23,7 @@ use repot_tests::{
     lifecycle::{self, MOVE_WITHIN, PROJECT, deleted, nothing_left},
     manifests, proof,
     shoot::UserShoot,
+    watched,
 };
 use serde_json::{Value, json};
 
@@ -222,14 +223,9 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
         .find(|entry| entry.name_any().starts_with("source-") && entry.name_any().contains(id))
         .expect("there is no source BackupEntry");
     lost(&entries, &source.name_any()).await;
-    wait_for_error(
-        shoot,
-        ErrorCode::ErrConfigurationProblem,
-        &["create BackupEntry source-", "uid of the former Seed"],
-    )
-    .await;
-    let again = BackupEntry::new(&source.name_any(), source.spec.clone());
-    entries.create(&PostParams::default(), &again).await.unwrap();
+    // The Shoot records the bucket, so garden-controller-manager creates the entry again.
+    let again = wait_until_created(&entries, &source).await;
+    assert_eq!(again.spec, source.spec);
     change_store_key(landscape, &key).await;
 
     wait_for_error(
@@ -287,6 +283,13 @@ async fn hand_over(landscape: &Landscape, shoot: &UserShoot) {
         })
         .await
         .unwrap();
+}
+
+/// A new entry of the same name.
+async fn wait_until_created(entries: &Api<BackupEntry>, former: &BackupEntry) -> BackupEntry {
+    let is_new = |entry: Option<&BackupEntry>| entry.is_some_and(|entry| entry.uid() != former.uid());
+    let created = watched::until(entries, &former.name_any(), TOLD_WITHIN, is_new).await;
+    created.unwrap().unwrap()
 }
 
 /// As after an accident: deleted at once, with all finalizers removed.

@@ -171,7 +171,11 @@ pub(super) fn backup_bucket(seed: &Seed, bucket: Option<&BackupBucket>, now: Tim
         _ => (
             ConditionStatus::Progressing,
             "BackupBucketProgressing",
-            "The BackupBucket is being made.".to_owned(),
+            if bucket.is_some() {
+                "The BackupBucket is being made.".to_owned()
+            } else {
+                "garden-controller-manager has not created the BackupBucket of the Seed yet.".to_owned()
+            },
         ),
     };
     let mut condition = Condition::new(BACKUP_BUCKETS_READY, ready, reason, &message, now);

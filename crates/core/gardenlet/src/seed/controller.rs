@@ -1,4 +1,4 @@
-//! Keeps the status of the Seed up to date and creates the BackupBucket. Releases the Seed only after the
+//! Keeps the status of the Seed up to date. Releases the Seed only after the
 //! last object that needs the seed is gone; the extensions go last.
 
 use std::{sync::Arc, time::Duration};
@@ -8,10 +8,7 @@ use api::{
         condition::{BACKUP_BUCKETS_READY, EMERGENCY_STOP_SHOOT_RECONCILIATIONS},
         finalizer::GARDENER,
     },
-    gardencore::{
-        BackupBucket, BackupBucketProvider, BackupBucketSpec, BackupEntry, ControllerInstallation, Seed,
-        Shoot,
-    },
+    gardencore::{BackupBucket, BackupEntry, ControllerInstallation, Seed, Shoot},
     meta::{Condition, ErrorCode},
 };
 use futures::stream;
@@ -111,7 +108,7 @@ impl Reconciler<Seed> for SeedController {
 
     async fn apply(&self, seed: Arc<Seed>) -> Result<Next> {
         self.write_status(&seed).await?;
-        let bucket = self.ensure_bucket(&seed).await?;
+        let bucket = self.read_bucket(&seed).await?;
         // Before the conditions, which let moves to this seed begin.
         leftovers::record(&self.context, &seed).await?;
         self.write_conditions(&seed, bucket.as_ref()).await?;
@@ -226,14 +223,16 @@ impl SeedController {
         Ok(if is_used { before } else { given })
     }
 
-    /// The name of the bucket contains the uid of the Seed. So a Seed that was registered again never writes
-    /// into the bucket of the earlier Seed.
-    async fn ensure_bucket(&self, seed: &Seed) -> Result<Option<BackupBucket>> {
-        let Some(wanted) = bucket_of(seed)? else {
+    /// The BackupBucket of the Seed, which garden-controller-manager creates. `None` until then.
+    async fn read_bucket(&self, seed: &Seed) -> Result<Option<BackupBucket>> {
+        let Some(name) = bucket_name(seed)? else {
             return Ok(None);
         };
         let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
-        MANAGER.apply(&buckets, &wanted).await.map(Some)
+        buckets
+            .get_opt(&name)
+            .await
+            .context(format_args!("could not read BackupBucket {name}"))
     }
 
     async fn write_conditions(&self, seed: &Seed, bucket: Option<&BackupBucket>) -> Result<()> {
@@ -331,8 +330,8 @@ impl SeedController {
     }
 }
 
-/// The bucket that a Seed asks for.
-fn bucket_of(seed: &Seed) -> Result<Option<BackupBucket>> {
+/// Name of the BackupBucket of a Seed with backups: the uid of the Seed.
+fn bucket_name(seed: &Seed) -> Result<Option<String>> {
     let Some(backup) = &seed.spec.backup else {
         return Ok(None);
     };
@@ -342,31 +341,7 @@ fn bucket_of(seed: &Seed) -> Result<Option<BackupBucket>> {
             "spec.backup has no credentialsRef: name the Secret with the credentials of the object store",
         ));
     }
-    let uid = seed
-        .uid()
-        .ok_or_else(|| Error::bug("a Seed without uid was read from the garden"))?;
-    let mut bucket = BackupBucket::new(
-        &uid,
-        BackupBucketSpec {
-            provider: BackupBucketProvider {
-                type_: backup.provider.clone(),
-                region: backup
-                    .region
-                    .clone()
-                    .unwrap_or_else(|| seed.spec.provider.region.clone()),
-            },
-            provider_config: backup.provider_config.clone(),
-            credentials_ref: backup.credentials_ref.clone(),
-            seed_name: Some(seed.name_any()),
-            shoot_ref: None,
-        },
-    );
-    bucket.metadata.labels = Some(
-        [(
-            api::constants::seed_name_label(&seed.name_any()),
-            "true".to_owned(),
-        )]
-        .into(),
-    );
-    Ok(Some(bucket))
+    let uid = seed.uid();
+    uid.map(Some)
+        .ok_or_else(|| Error::bug("a Seed without uid was read from the garden"))
 }

@@ -1,10 +1,13 @@
 //! The shoot's BackupEntry in the garden, which moves with the shoot, and the source BackupEntry. The source
 //! BackupEntry keeps the former bucket until the backups are copied (R17-22, R17-23, R17-30).
+//!
+//! garden-controller-manager creates both entries and writes their specification. The flow waits for the
+//! entries, and requests the operation by annotations.
 
 use api::{
     constants::{self, operation},
     druid::Etcd,
-    gardencore::{self, BackupEntrySpec, Shoot},
+    gardencore::{self, Shoot},
     meta::{ErrorCode, LastOperationState, LastOperationType},
 };
 use kube::{Api, ResourceExt};
@@ -13,12 +16,10 @@ use runtime::client::{Cluster, Garden, apply, wait};
 use runtime::{Error, Result, error::Explain};
 use serde_json::json;
 
-use super::etcds::epoch_annotation;
-use super::source_bucket::{SOURCE, source_bucket};
+use super::source_bucket::{SOURCE, look_recorded, recorded};
 use crate::{
     ClaimPlan, EtcdCopy, FIELD_MANAGER, Facts, Operation, configuration_problem,
     extensions::resource::{Awaited, ObjectState, annotations},
-    from_json,
     task::{BUCKET, ExternalSystems, PartTask},
     verbs::{Deploy, Tasks},
 };
@@ -34,7 +35,7 @@ impl Deploy for BackupEntry {
     ];
     const TOUCHES: ExternalSystems = BUCKET;
 
-    /// Sets this seed and the seed's bucket, and creates a missing BackupEntry.
+    /// Waits until garden-controller-manager has assigned the BackupEntry to this seed and its bucket.
     async fn deploy(f: &Facts) -> Result<()> {
         if !f.has_backup() {
             return Err(configuration_problem(format!(
@@ -42,8 +43,8 @@ impl Deploy for BackupEntry {
                 f.seed_object.name_any()
             )));
         }
-        f.wait_until_given_to_this_seed().await?;
-        f.write_entry(&f.backup_entry_name(), f.bucket()?).await
+        let entry = f.wait_until_given_to_this_seed().await?;
+        f.request_operation(entry.as_ref()).await
     }
 
     async fn ready(f: &Facts) -> Result<()> {
@@ -62,14 +63,22 @@ impl Deploy for SourceBackupEntry {
     ];
     const TOUCHES: ExternalSystems = BUCKET;
 
-    /// The source BackupEntry must exist before [`BackupEntry`] drops the former bucket.
+    /// Waits until garden-controller-manager has created the entry with the bucket that the Shoot records. No
+    /// seed can write that record.
     async fn deploy(f: &Facts) -> Result<()> {
         let name = f.source_name();
         f.wait_until_given_to_this_seed().await?;
-        f.wait_for_end_of_deletion(&name).await?;
-        let (original, source) = (f.core_backup_entry().await?, f.read_entry(&name).await?);
-        let bucket = source_bucket(original.as_ref(), source.as_ref(), &f.bucket()?, f.opened_in())?;
-        f.write_entry(&name, bucket).await
+        let (own, bucket) = (
+            f.seed_object.name_any(),
+            Box::pin(f.wait_for_source_bucket()).await?,
+        );
+        let limit = f.settings.timeouts.backup_entry.severe;
+        let look = |entry: Option<&gardencore::BackupEntry>| match look_writable(&name, &own, entry) {
+            wait::WaitState::Done => look_assigned(entry, &own, &bucket),
+            other => other,
+        };
+        let entry = wait::until(&f.entries(), &name, limit, look).await?;
+        f.request_operation(entry.as_ref()).await
     }
 
     /// After this wait, the former bucket's credentials are in the shoot's namespace.
@@ -95,6 +104,14 @@ impl SourceBackupEntry {
     /// the backups.
     pub async fn destroy(f: &Facts) -> Result<()> {
         EtcdCopy::forget_accepted_loss(f).await?;
+        // Before the deletion: garden-controller-manager creates a missing source entry without this mark.
+        let (own, epoch) = (f.backup_entry_name(), f.epoch().to_string());
+        if f.core_backup_entry().await?.is_some() {
+            let mark = constants::BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH;
+            FIELD_MANAGER
+                .annotate(&f.entries(), &own, mark, Some(&epoch))
+                .await?;
+        }
         let name = f.source_name();
         if f.read_entry(&name).await?.is_none() {
             return Ok(());
@@ -173,6 +190,26 @@ fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
         Some(error) => format!("it is being deleted: {}", error.description),
         None => "it is being deleted".into(),
     }
+}
+
+/// Whether garden-controller-manager has assigned the entry to this seed and this bucket.
+fn look_assigned(entry: Option<&gardencore::BackupEntry>, own_seed: &str, bucket: &str) -> wait::WaitState {
+    let Some(entry) = entry else {
+        return wait::WaitState::Wait("garden-controller-manager has not created it yet".into());
+    };
+    let seed = entry.spec.seed_name.as_deref().unwrap_or_default();
+    if seed != own_seed {
+        return wait::WaitState::Wait(format!(
+            "garden-controller-manager has not given it from seed {seed} to seed {own_seed} yet"
+        ));
+    }
+    if entry.spec.bucket_name != bucket {
+        return wait::WaitState::Wait(format!(
+            "it names bucket {} and must name bucket {bucket}: see the Events of the Shoot",
+            entry.spec.bucket_name
+        ));
+    }
+    wait::WaitState::Done
 }
 
 /// Whether the entry may be written. A deletion from an earlier move uses the bucket that the entry names. So
@@ -254,17 +291,18 @@ impl Facts {
         if etcd.is_some_and(|etcd| etcd.spec.backup.source_store.is_none()) {
             return Ok(false);
         }
-        let (original, source) = (
-            self.core_backup_entry().await?,
-            self.read_entry(&self.source_name()).await?,
-        );
-        source_bucket(
-            original.as_ref(),
-            source.as_ref(),
-            &self.bucket()?,
-            self.opened_in(),
-        )
-        .map(|_| true)
+        let own = self.core_backup_entry().await?;
+        let mark = constants::BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH;
+        let released = own.as_ref().and_then(|own| own.annotations().get(mark));
+        if self.epoch() == 1 || released == Some(&self.epoch().to_string()) {
+            return Err(configuration_problem(format!(
+                "Etcd etcd-main is gone, and the backups are in the bucket of this seed, so that nothing is copied: create \
+                 Etcd etcd-main in namespace {} of seed {}, and etcd starts from these backups",
+                self.namespace,
+                self.seed_object.name_any()
+            )));
+        }
+        Ok(true)
     }
 
     /// The bucket of this seed.
@@ -276,76 +314,52 @@ impl Facts {
 
     /// After a hand-over garden-controller-manager assigns the entry to the seed that has the shoot; seeds do
     /// not assign the entry.
-    async fn wait_until_given_to_this_seed(&self) -> Result<()> {
-        let own = self.seed_object.name_any();
-        let look = |entry: Option<&gardencore::BackupEntry>| {
-            let other = entry.and_then(|entry| entry.spec.seed_name.as_deref());
-            match other.filter(|name| !name.is_empty() && *name != own) {
-                Some(other) => wait::WaitState::Wait(format!(
-                    "garden-controller-manager has not given it from seed {other} to seed {own} yet"
-                )),
-                None => wait::WaitState::Done,
-            }
-        };
-        let limit = self.residency.settings.timeouts.backup_entry.severe;
-        wait::until(&self.entries(), &self.backup_entry_name(), limit, look)
-            .await
-            .map(|_| ())
+    async fn wait_until_given_to_this_seed(&self) -> Result<Option<gardencore::BackupEntry>> {
+        let (own, bucket) = (self.seed_object.name_any(), self.bucket()?);
+        let limit = self.settings.timeouts.backup_entry.severe;
+        let look = |entry: Option<&gardencore::BackupEntry>| look_assigned(entry, &own, &bucket);
+        wait::until(&self.entries(), &self.backup_entry_name(), limit, look).await
     }
 
-    async fn wait_for_end_of_deletion(&self, name: &str) -> Result<()> {
-        let limit = self.residency.settings.timeouts.backup_entry.severe;
-        let own = self.seed_object.name_any();
-        wait::until(&self.entries(), name, limit, |entry| {
-            look_writable(name, &own, entry)
-        })
-        .await
-        .map(|_| ())
-    }
-
-    /// The epoch in which the shoot's data were opened last, if recorded.
-    fn opened_in(&self) -> Option<i64> {
-        let recorded = placement::record::ownership(&self.shoot).ok()?;
-        recorded.source.map(|source| source.epoch)
+    /// The bucket from which this epoch is restored, as garden-controller-manager has recorded.
+    async fn wait_for_source_bucket(&self) -> Result<String> {
+        let (own, epoch) = (self.bucket()?, self.epoch());
+        let shoots: Api<Shoot> = self.garden.namespaced(&self.shoot_namespace());
+        let limit = self.settings.timeouts.backup_entry.severe;
+        let look = |shoot: Option<&Shoot>| look_recorded(shoot, epoch, &own);
+        let shoot = Box::pin(wait::until(&shoots, &self.shoot.name_any(), limit, look)).await?;
+        let bucket = shoot.as_ref().and_then(recorded);
+        bucket
+            .map(str::to_owned)
+            .ok_or_else(|| Error::bug("an awaited bucket is not recorded"))
     }
 
     fn source_name(&self) -> String {
         format!("{SOURCE}{}", self.backup_entry_name())
     }
 
-    async fn write_entry(&self, name: &str, bucket: String) -> Result<()> {
+    /// Requests an operation of this seed's backup controllers. The epoch lets the controllers begin with an
+    /// entry that was assigned to this seed.
+    async fn request_operation(&self, entry: Option<&gardencore::BackupEntry>) -> Result<()> {
+        let Some(entry) = entry else {
+            return Err(Error::bug("an awaited BackupEntry was not read"));
+        };
         let what = if self.operation == Operation::Restore {
             operation::RESTORE
         } else {
             operation::RECONCILE
         };
-        let spec = BackupEntrySpec {
-            bucket_name: bucket,
-            seed_name: Some(self.seed_object.name_any()),
-            ..BackupEntrySpec::default()
-        };
-        let mut entry = gardencore::BackupEntry::new(name, spec);
-        entry.metadata.namespace = Some(self.shoot_namespace());
         let mut annotations = annotations(what);
-        annotations.extend(epoch_annotation(self.epoch()).unwrap_or_default());
-        entry.metadata.annotations = Some(annotations);
-        entry.metadata.owner_references = Some(vec![self.owner_reference()?]);
-        FIELD_MANAGER.apply(&self.entries(), &entry).await.map(|_| ())
-    }
-
-    /// An owner reference, so that the garden collects the object after the deletion of the Shoot. The Shoot
-    /// does not wait for the object: backups are kept for a while longer.
-    pub(crate) fn owner_reference(
-        &self,
-    ) -> Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
-        from_json(json!({
-            "apiVersion": "core.gardener.cloud/v1beta1",
-            "kind": "Shoot",
-            "name": self.shoot.name_any(),
-            "uid": self.shoot.uid(),
-            "controller": true,
-            "blockOwnerDeletion": false,
-        }))
+        let assigned = constants::BACKUP_ENTRY_ASSIGNED_IN_EPOCH;
+        // Epoch 1 has no annotation on the entries of an older version.
+        if self.epoch() > 1 || entry.annotations().contains_key(assigned) {
+            annotations.insert(constants::OWNERSHIP_EPOCH.to_owned(), self.epoch().to_string());
+        }
+        let body = json!({"metadata": {"annotations": annotations}});
+        let written = FIELD_MANAGER
+            .merge(&self.entries(), &entry.name_any(), &body)
+            .await;
+        written.map(|_| ())
     }
 
     async fn wait_for_entry(&self, name: &str) -> Result<()> {

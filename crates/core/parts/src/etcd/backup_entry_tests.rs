@@ -2,7 +2,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
+use api::gardencore::BackupEntrySpec;
+
 use super::*;
+use crate::from_json;
 
 fn entry(name: &str, bucket: &str) -> gardencore::BackupEntry {
     gardencore::BackupEntry::new(
@@ -55,6 +58,24 @@ fn a_source_entry_that_is_being_deleted_gets_no_other_bucket() {
     for writable in [None, Some(&entry("source-a", "former"))] {
         assert!(matches!(look_writable(writable), wait::WaitState::Done));
     }
+}
+
+/// The flow creates and changes no entry: a wait says for what it waits.
+#[test]
+fn an_entry_is_awaited_until_it_names_this_seed_and_the_bucket() {
+    let why = |entry: Option<&gardencore::BackupEntry>| match look_assigned(entry, "seed-b", "bucket-b") {
+        wait::WaitState::Wait(why) => why,
+        wait::WaitState::Done => "done".to_owned(),
+        wait::WaitState::Fail(error) => panic!("{error}"),
+    };
+    assert!(why(None).contains("has not created it yet"));
+    let mut of_a = entry("a", "bucket-b");
+    of_a.spec.seed_name = Some("seed-a".into());
+    assert!(why(Some(&of_a)).contains("from seed seed-a to seed seed-b"));
+    of_a.spec.seed_name = Some("seed-b".into());
+    assert_eq!(why(Some(&of_a)), "done");
+    of_a.spec.bucket_name = "planted".into();
+    assert!(why(Some(&of_a)).contains("must name bucket bucket-b"));
 }
 
 /// garden-controller-manager releases the entry within a second: the restore must not report a

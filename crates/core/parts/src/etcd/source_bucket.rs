@@ -1,130 +1,84 @@
-//! The bucket with the backups of a shoot that comes from a different seed.
+//! The bucket with the backups of a shoot that comes from a different seed. garden-controller-manager records
+//! the bucket in the Shoot, and policy `shoot-ownership` lets no seed and no user write the record. No object
+//! that a seed can name decides about the data of a restore.
 
-use api::{constants::OWNERSHIP_EPOCH, gardencore::BackupEntry};
-use kube::ResourceExt;
-use runtime::Result;
+use api::gardencore::Shoot;
+use runtime::{Error, client::wait::WaitState};
 
 use crate::configuration_problem;
 
 /// Name prefix of a source BackupEntry.
 pub(crate) const SOURCE: &str = "source-";
 
-/// The bucket to copy from. Fails when no entry names the bucket: without the backups the shoot would start
-/// empty. `opened`: the epoch in which the data were opened last. A seed that received the shoot since then
-/// has opened no data. If that seed created a source entry, the source entry names the bucket with the data.
-/// The shoot's own entry may already name that seed's bucket.
-pub(crate) fn source_bucket(
-    original: Option<&BackupEntry>,
-    source: Option<&BackupEntry>,
-    own: &str,
-    opened: Option<i64>,
-) -> Result<String> {
-    let known = |entry: &BackupEntry| Some(entry.spec.bucket_name.clone()).filter(|bucket| bucket != own);
-    // A source entry of an earlier move may be left: the shoot's own entry is newer, until it is switched.
-    let is_of_a_claimant = |entry: &&BackupEntry| {
-        let said = entry.annotations().get(OWNERSHIP_EPOCH);
-        let epoch = said.and_then(|text| text.parse::<i64>().ok()).unwrap_or(1);
-        opened.is_some_and(|opened| epoch > opened)
+/// The recorded bucket of the present epoch.
+pub(crate) fn recorded(shoot: &Shoot) -> Option<&str> {
+    let record = shoot.status.as_ref()?.ownership.as_ref()?;
+    record.recorded_source_bucket()
+}
+
+/// Whether the Shoot records the bucket of this epoch. `own`: the bucket of this seed.
+pub(crate) fn look_recorded(shoot: Option<&Shoot>, epoch: i64, own: &str) -> WaitState {
+    let present = shoot.and_then(|shoot| shoot.status.as_ref());
+    let Some(shoot) = shoot.filter(|_| present.is_some_and(|status| status.epoch() == epoch)) else {
+        let why = format!("the Shoot is gone, or not in ownership epoch {epoch} any more");
+        return WaitState::Fail(Error::not_owner(why));
     };
-    let announced = source.filter(is_of_a_claimant).and_then(known);
-    let others = || original.and_then(known).or_else(|| source.and_then(known));
-    if let Some(bucket) = announced.or_else(others) {
-        return Ok(bucket);
+    match recorded(shoot) {
+        None => WaitState::Wait(
+            "garden-controller-manager has not recorded status.ownership.sourceBucket yet: see the Events of the Shoot"
+                .into(),
+        ),
+        Some(bucket) if bucket == own => WaitState::Fail(configuration_problem(format!(
+            "backups have not been copied, and status.ownership.sourceBucket of the Shoot names bucket {own} of this seed: \
+             record the bucket of the former seed"
+        ))),
+        Some(_) => WaitState::Done,
     }
-    Err(configuration_problem(match (original, source) {
-        (None, _) => "the shoot has no BackupEntry, so that nothing says where its backups are: restore the BackupEntry \
-                      with the bucket of the former seed (spec.bucketName: uid of that Seed)"
-            .to_owned(),
-        (Some(original), None) => format!(
-            "backups have not been copied, and the source BackupEntry, which names the former bucket, is gone: create \
-             BackupEntry {SOURCE}{} with spec.bucketName set to the uid of the former Seed and the spec.seedName of \
-             BackupEntry {}",
-            original.name_any(),
-            original.name_any()
-        ),
-        (Some(_), Some(source)) => format!(
-            "backups have not been copied and source and target backupentry point to the same bucket: set \
-             spec.bucketName of BackupEntry {} to the uid of the former Seed",
-            source.name_any()
-        ),
-    }))
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-    use api::gardencore::BackupEntrySpec;
+    #![allow(clippy::panic, clippy::unwrap_used)]
+    use api::gardencore::ShootSpec;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn entry(name: &str, bucket: &str) -> BackupEntry {
-        BackupEntry::new(
-            name,
-            BackupEntrySpec {
-                bucket_name: bucket.into(),
-                ..BackupEntrySpec::default()
-            },
-        )
+    fn shoot(ownership: &Value) -> Shoot {
+        let mut shoot = Shoot::new("web", ShootSpec::default());
+        shoot.status =
+            Some(serde_json::from_value(json!({"seedName": "b", "ownership": ownership})).unwrap());
+        shoot
+    }
+
+    fn record(epoch: i64, of: i64) -> Value {
+        json!({"epoch": epoch, "phase": "Claiming", "source": {"name": "a", "epoch": 1},
+            "sourceBucket": {"name": "former", "epoch": of}})
     }
 
     #[test]
-    fn the_former_bucket_is_known_until_the_entry_was_switched_and_afterwards_by_the_source_entry() {
-        let (before, after) = (entry("a", "former"), entry("a", "own"));
-        let source = entry("source-a", "former");
-        assert_eq!(source_bucket(Some(&before), None, "own", None).unwrap(), "former");
-        assert_eq!(
-            source_bucket(Some(&before), Some(&source), "own", None).unwrap(),
-            "former"
-        );
-        assert_eq!(
-            source_bucket(Some(&after), Some(&source), "own", None).unwrap(),
-            "former"
-        );
+    fn the_bucket_of_the_epoch_is_awaited() {
+        let look = |ownership: &Value| look_recorded(Some(&shoot(ownership)), 2, "own");
+        assert!(matches!(look(&record(2, 1)), WaitState::Done));
+        assert_eq!(recorded(&shoot(&record(2, 1))), Some("former"));
+        // A record of an earlier move has no effect.
+        for missing in [record(2, 7), json!({"epoch": 2, "phase": "Claiming"})] {
+            let WaitState::Wait(why) = look(&missing) else {
+                panic!("a bucket is taken that is not of the epoch");
+            };
+            assert!(why.contains("sourceBucket"), "{why}");
+        }
     }
 
     #[test]
-    fn a_source_entry_of_an_earlier_move_is_not_preferred() {
-        let (before, stale) = (entry("a", "former"), entry("source-a", "long-ago"));
-        assert_eq!(
-            source_bucket(Some(&before), Some(&stale), "own", None).unwrap(),
-            "former"
-        );
-    }
-
-    /// A destination that has opened no data is not a source, even when the entry was already switched before
-    /// the seed died.
-    #[test]
-    fn a_third_seed_copies_from_where_the_data_were_opened_last() {
-        let at = |bucket, epoch: &str| {
-            let mut source = entry("source-a", bucket);
-            source
-                .annotations_mut()
-                .insert(OWNERSHIP_EPOCH.into(), epoch.into());
-            source
-        };
-        let switched = entry("a", "of-the-claimant");
-        let of = |source: &BackupEntry, opened| {
-            source_bucket(Some(&switched), Some(source), "own", opened).unwrap()
-        };
-        assert_eq!(of(&at("former", "3"), Some(2)), "former");
-        assert_eq!(of(&at("former", "4"), Some(2)), "former");
-        // The data were opened there: the source entry is from an earlier move.
-        assert_eq!(of(&at("former", "3"), Some(3)), "of-the-claimant");
-        assert_eq!(of(&entry("source-a", "former"), Some(2)), "of-the-claimant");
-        assert_eq!(of(&at("former", "3"), None), "of-the-claimant");
-    }
-
-    #[test]
-    fn nothing_is_guessed_where_no_entry_names_the_former_bucket() {
-        let after = entry("a", "own");
-        let refused = |original: Option<&BackupEntry>, source: Option<&BackupEntry>| {
-            source_bucket(original, source, "own", None)
-                .unwrap_err()
-                .to_string()
-        };
-        assert!(refused(Some(&after), None).contains("create BackupEntry source-a"));
-        let same = entry("source-a", "own");
-        assert!(refused(Some(&after), Some(&same)).contains("point to the same bucket"));
-        assert!(refused(None, None).contains("no BackupEntry"));
+    fn a_restore_ends_where_the_shoot_or_the_record_is_not_of_this_seed() {
+        assert!(matches!(look_recorded(None, 2, "own"), WaitState::Fail(_)));
+        let later = shoot(&record(3, 1));
+        assert!(matches!(
+            look_recorded(Some(&later), 2, "own"),
+            WaitState::Fail(_)
+        ));
+        let own = look_recorded(Some(&shoot(&record(2, 1))), 2, "former");
+        assert!(matches!(own, WaitState::Fail(_)));
     }
 }

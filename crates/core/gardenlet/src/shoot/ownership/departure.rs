@@ -7,11 +7,12 @@
 //! Without that proof the gardenlet changes no object, because a garden that was restored from an old backup
 //! lacks Shoots that still run.
 //!
-//! In such a garden, a different seed can make a BackupEntry with any content. So the entry must be older
-//! than the last operation in this seed: the API server sets the time of creation.
+//! In such a garden, the same entry may be created anew. So the entry must be older than the last operation in
+//! this seed: the API server sets the time of creation. The epoch is the epoch in which
+//! garden-controller-manager assigned the entry, because no seed can write this epoch.
 
 use api::{
-    constants::OWNERSHIP_EPOCH,
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, OWNERSHIP_EPOCH},
     extensions::Cluster as ClusterObject,
     gardencore::{
         BackupEntry, Shoot,
@@ -83,7 +84,11 @@ fn prove(entry: &BackupEntry, known: &Shoot, seed: &str, uid: &str) -> Option<Pr
     if created > last.last_update_time.0 {
         return None;
     }
-    let later: i64 = entry.annotations().get(OWNERSHIP_EPOCH)?.parse().ok()?;
+    // An entry of an earlier release has the second annotation alone.
+    let annotations = entry.annotations();
+    let assigned = annotations.get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH);
+    let later = assigned.or_else(|| annotations.get(OWNERSHIP_EPOCH))?;
+    let later: i64 = later.parse().ok()?;
     let epoch = match role(known, seed) {
         Role::Owner => known.status.as_ref().map_or(1, ShootStatus::epoch),
         Role::Former { epoch } => epoch,

@@ -53,6 +53,9 @@ fn only_a_later_epoch_of_a_different_seed_and_a_deletion_are_proof() {
         let weaker = entry(|entry| *entry.pointer_mut(field).unwrap() = value.clone());
         assert_eq!(prove(&weaker, &own(3), "seed-a", "u"), None, "{field} {value}");
     }
+    // A seed can write any epoch into the second annotation.
+    let lying = entry(|entry| entry["metadata"]["annotations"][BACKUP_ENTRY_ASSIGNED_IN_EPOCH] = json!("3"));
+    assert_eq!(prove(&lying, &own(3), "seed-a", "u"), None, "a false epoch");
     let held = entry(|entry| entry["status"] = json!({"seedName": "seed-a"}));
     assert_eq!(
         prove(&held, &own(3), "seed-a", "u"),
