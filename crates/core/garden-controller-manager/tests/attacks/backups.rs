@@ -1,71 +1,182 @@
-//! Objects for backups that a seed plants for shoots and Seeds elsewhere (threats.md 13).
+//! Objects for backups that a seed plants for shoots and Seeds elsewhere, and false words about the bucket
+//! from which a shoot is restored (threats.md 13).
 
 use api::{
-    constants::OWNERSHIP_EPOCH,
-    gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, CONFIRMATION_DELETION, OWNERSHIP_EPOCH},
+    gardencore::{BackupBucket, BackupEntry, Shoot},
 };
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::json;
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused, try_create};
 
 fn entry(name: &str, seed: &str) -> BackupEntry {
     let mut entry = garden::entry(name, seed, "bucket-of-planted");
-    // A takeover prefers the source BackupEntry of a late epoch.
+    // A takeover of an earlier version prefers the source BackupEntry of a late epoch.
     entry["metadata"]["annotations"] = json!({(OWNERSHIP_EPOCH): "999"});
     serde_json::from_value(entry).unwrap()
 }
 
 /// A later takeover would restore the planted data and report success, or the shoot would never get backups.
-pub async fn a_seed_plants_no_entry_for_a_shoot_elsewhere(garden: &Garden) {
+/// Neither a right nor a policy alone allows an entry, whoever has the shoot.
+pub async fn a_seed_plants_no_entry(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden.shoot("planted", "seed-a", None, ("", "")).await;
     let uid = shoots.get("planted").await.unwrap().uid().unwrap();
     let id = format!("shoot--dev--planted--{uid}");
-    let source = format!("source-{id}");
     let params = PostParams::default();
     let a: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let b: Api<BackupEntry> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
-    let nowhere = "Shoot planted is on no seed yet";
-    garden::until_refused_with(nowhere, || try_create(&b, entry(&id, "seed-b"))).await;
-    for (entries, seed) in [(&a, "seed-a"), (&b, "seed-b")] {
-        for name in [&id, &source] {
-            let planted = entries.create(&params, &entry(name, seed)).await;
-            refused(planted.map(drop), nowhere);
-        }
+    let names = [id.clone(), format!("source-{id}")];
+    for name in &names {
+        let planted = a.create(&params, &entry(name, "seed-a")).await;
+        refused(planted.map(drop), "cannot create resource \"backupentries\"");
     }
+    garden
+        .grant_gardenlets("core.gardener.cloud", "backupentries", "create")
+        .await;
+    let words = "garden-controller-manager creates the BackupEntries of each Shoot";
+    garden::until_refused_with(words, || try_create(&a, entry("any", "seed-a"))).await;
     let status = json!({"seedName": "seed-a", "technicalID": "shoot--dev--planted", "uid": uid});
     garden.status(&shoots, "planted", status).await;
-    let elsewhere = "Shoot planted is on seed \"seed-a\"";
-    garden::until_refused_with(elsewhere, || try_create(&b, entry(&id, "seed-b"))).await;
-    for name in [&id, &source] {
-        let planted = b.create(&params, &entry(name, "seed-b")).await;
-        refused(planted.map(drop), elsewhere);
+    for (entries, seed) in [(&a, "seed-a"), (&b, "seed-b")] {
+        for name in &names {
+            let planted = entries.create(&params, &entry(name, seed)).await;
+            refused(planted.map(drop), words);
+        }
     }
-    garden::until_allowed(|| try_create(&a, entry(&id, "seed-a"))).await;
-    allowed(a.create(&params, &entry(&id, "seed-a")).await.map(drop));
-    // In the first epoch there is no source. After the hand-over, the former seed plants no source either.
-    let planted = a.create(&params, &entry(&source, "seed-a")).await;
-    refused(planted.map(drop), "Shoot planted was never handed over");
-    let handed = json!({"seedName": "seed-b", "ownership": {"epoch": 2}});
-    garden.status(&shoots, "planted", handed).await;
-    let handed_over = "Shoot planted is on seed \"seed-b\"";
-    garden::until_refused_with(handed_over, || try_create(&a, entry(&source, "seed-a"))).await;
-    let planted = a.create(&params, &entry(&source, "seed-a")).await;
-    refused(planted.map(drop), handed_over);
+    let manager: Api<BackupEntry> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    allowed(manager.create(&params, &entry(&id, "seed-a")).await.map(drop));
+    an_administrator_deletes_a_planted_entry(garden, &id).await;
+}
+
+/// An older version let seeds create entries. No process deletes the backups of a living shoot by accident.
+async fn an_administrator_deletes_a_planted_entry(garden: &Garden, name: &str) {
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    let editor = garden.editor_of_backups(NAMESPACE).await.unwrap();
+    let editor: Api<BackupEntry> = Api::namespaced(editor, NAMESPACE);
+    let params = DeleteParams::default();
+    let words = "holds the backups of shoot planted, which lives";
+    // The policy reads the Shoot from a cache.
+    let waited: Api<BackupEntry> = entries.clone();
+    let _ = testkit::eventually(
+        "the Shoot is known",
+        std::time::Duration::from_secs(60),
+        || async {
+            let dry = DeleteParams::default().dry_run();
+            match waited.delete(name, &dry).await {
+                Err(error) if error.to_string().contains(words) => Ok(()),
+                other => Err(format!("{:?}", other.map(drop))),
+            }
+        },
+    )
+    .await;
+    refused(entries.delete(name, &params).await.map(drop), words);
+    let confirmed = json!({"metadata": {"annotations": {(CONFIRMATION_DELETION): "true"}}});
+    garden.patch(&entries, name, confirmed).await.unwrap();
+    refused(editor.delete(name, &params).await.map(drop), words);
+    let a: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    refused(a.delete(name, &params).await.map(drop), words);
+    allowed(entries.delete(name, &params).await.map(drop));
 }
 
 /// Under the uid of a different Seed, a BackupBucket would get the backups of that seed, or block the name.
-pub async fn a_seed_makes_its_own_bucket_alone(garden: &Garden) {
-    let seeds: Api<Seed> = Api::all(garden.administrator());
-    let own = seeds.get("seed-a").await.unwrap().uid().unwrap();
-    let foreign = seeds.get("seed-b").await.unwrap().uid().unwrap();
+pub async fn a_seed_makes_no_bucket(garden: &Garden) {
     let buckets: Api<BackupBucket> = Api::all(garden.seed_a.clone());
-    for name in [foreign.as_str(), "any"] {
-        refused(
-            garden.apply(&buckets, name, garden::bucket(name, "seed-a")).await,
-            "the name of a BackupBucket is the uid of its own Seed",
-        );
+    let [own, foreign] = [garden.bucket_of("seed-a").await, garden.bucket_of("seed-b").await];
+    let bucket = |name: &str| serde_json::from_value::<BackupBucket>(garden::bucket(name, "seed-a")).unwrap();
+    let params = PostParams::default();
+    let created = buckets.create(&params, &bucket(&foreign)).await;
+    refused(created.map(drop), "cannot create resource \"backupbuckets\"");
+    garden
+        .grant_gardenlets("core.gardener.cloud", "backupbuckets", "create")
+        .await;
+    let words = "garden-controller-manager creates the BackupBucket of each Seed";
+    garden::until_refused_with(words, || try_create(&buckets, bucket("any"))).await;
+    for name in [own.as_str(), foreign.as_str(), "any"] {
+        let created = buckets.create(&params, &bucket(name)).await;
+        refused(created.map(drop), words);
     }
-    allowed(garden.apply(&buckets, &own, garden::bucket(&own, "seed-a")).await);
+    let manager: Api<BackupBucket> = Api::all(garden.manager.clone());
+    allowed(manager.create(&params, &bucket(&own)).await.map(drop));
+    // The spec decides about the credentials of the bucket.
+    let elsewhere =
+        json!({"spec": {"credentialsRef": {"kind": "Secret", "name": "x", "namespace": "garden"}}});
+    let changed = garden.patch(&buckets, &own, elsewhere).await;
+    refused(changed, "may not change the spec of BackupBucket");
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    let b: Api<BackupBucket> = Api::all(garden.seed_b.clone());
+    refused(
+        garden.patch(&b, &own, label.clone()).await,
+        &format!("BackupBucket {own} of seed \"seed-a\""),
+    );
+    allowed(garden.patch(&buckets, &own, label).await);
+}
+
+/// The destination restores from the bucket that the Shoot records, and a record of the host would lead a
+/// later destination to planted data.
+pub async fn a_seed_names_no_bucket_for_a_restore(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let claiming = json!({"epoch": 2, "phase": "Claiming", "source": {"name": "seed-a", "epoch": 1}});
+    garden
+        .shoot("restored", "seed-b", Some("seed-b"), ("Migrate", "Aborted"))
+        .await;
+    let former = json!([{"name": "seed-a", "epoch": 1}]);
+    let status = json!({"seedName": "seed-b", "ownership": claiming, "formerSeeds": former});
+    garden.status(&shoots, "restored", status).await;
+    let recorded = |bucket: &str| json!({"ownership": {"sourceBucket": {"name": bucket, "epoch": 1}}});
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let words = "may not change status.ownership.sourceBucket of Shoot restored";
+    refused(
+        garden.patch_status(&b, "restored", recorded("planted")).await,
+        words,
+    );
+    // Two policies refuse the former seed.
+    refused(
+        garden.patch_status(&a, "restored", recorded("planted")).await,
+        "\"restored\" is forbidden",
+    );
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    allowed(garden.patch_status(&manager, "restored", recorded("right")).await);
+    for other in [recorded("planted"), json!({"ownership": {"sourceBucket": null}})] {
+        refused(garden.patch_status(&b, "restored", other).await, words);
+    }
+}
+
+/// The epoch of the assignment lets the host begin with the entry, and the garbage collector needs the owner.
+pub async fn a_seed_changes_no_owner_data_of_its_entry(garden: &Garden) {
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden.entry("hosted", "seed-a", "bucket-a").await;
+    let owner =
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": "x", "uid": "x"});
+    let metadata =
+        json!({"annotations": {(BACKUP_ENTRY_ASSIGNED_IN_EPOCH): "3"}, "ownerReferences": [owner]});
+    let assigned = json!({"metadata": metadata});
+    garden.patch(&entries, "hosted", assigned).await.unwrap();
+    let a: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let words = "may not change labels, owner references or annotation";
+    for metadata in [
+        json!({"annotations": {(BACKUP_ENTRY_ASSIGNED_IN_EPOCH): "1"}}),
+        json!({"annotations": {(BACKUP_ENTRY_ASSIGNED_IN_EPOCH): null}}),
+        json!({"ownerReferences": null}),
+        json!({"labels": {"x": "y"}}),
+    ] {
+        let body = json!({"metadata": metadata});
+        refused(garden.patch(&a, "hosted", body).await, words);
+    }
+    let asked = json!({(OWNERSHIP_EPOCH): "3", "gardener.cloud/operation": "restore"});
+    let asked = json!({"metadata": {"annotations": asked, "finalizers": ["gardener"]}});
+    allowed(garden.patch(&a, "hosted", asked).await);
+    refused(
+        garden
+            .patch(&a, "hosted", json!({"spec": {"bucketName": "planted"}}))
+            .await,
+        "may not change the spec of BackupEntry hosted",
+    );
+    let released = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&a, "hosted", released).await);
 }

@@ -13,7 +13,7 @@ use k8s_openapi::{
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{Api, ResourceExt};
+use kube::Api;
 use serde_json::json;
 use testkit::eventually;
 
@@ -103,31 +103,15 @@ impl Garden {
 
     /// The policies about objects for backups: each attempt is refused by one of these policies only.
     async fn wait_for_policies_of_backups(&self) -> Result<()> {
-        let seeds: Api<Seed> = Api::all(self.administrator());
-        let uid = seeds.get("seed-b").await?.uid().unwrap_or_default();
+        let made: Api<BackupBucket> = Api::all(self.administrator());
+        self.apply(&made, "probe", bucket("probe", "seed-a")).await?;
         let buckets: Api<BackupBucket> = Api::all(self.seed_b.clone());
-        let foreign: BackupBucket = serde_json::from_value(bucket(&uid, "seed-a"))?;
-        in_force("gardenlet-backupbucket", || try_create(&buckets, foreign.clone())).await?;
-        let misnamed: BackupBucket = serde_json::from_value(bucket("x", "seed-b"))?;
-        in_force("gardenlet-backupbucket-name", || {
-            try_create(&buckets, misnamed.clone())
-        })
-        .await?;
-        let entries: Api<BackupEntry> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
-        // No Shoot has this BackupEntry.
-        self.entry("free", "seed-a", "bucket-a").await;
-        in_force("gardenlet-source-backupentry", || {
-            try_apply(&entries, "source-free", entry("source-free", "seed-a", "z"))
-        })
-        .await?;
-        let shoots: Api<Shoot> = self.admin(NAMESPACE);
-        let uid = shoots.get("young-probe").await?.uid().unwrap_or_default();
-        let name = format!("shoot--dev--young-probe--{uid}");
-        let planted: BackupEntry = serde_json::from_value(entry(&name, "seed-a", "z"))?;
-        in_force("gardenlet-backupentry-shoot", || {
-            try_create(&entries, planted.clone())
-        })
-        .await
+        let label = json!({"metadata": {"labels": {"x": "y"}}});
+        in_force("gardenlet-backupbucket", || try_patch(&buckets, "probe", &label)).await?;
+        let editor = self.editor_of_backups(NAMESPACE).await?;
+        let entries: Api<BackupEntry> = Api::namespaced(editor, NAMESPACE);
+        let to_b = json!({"spec": {"seedName": "seed-b"}});
+        in_force("backupentry-spec", || try_patch(&entries, "t--u", &to_b)).await
     }
 
     /// A policy is asked only about what a role allows: gardenlets may write what stands for nobody's.
@@ -158,11 +142,9 @@ impl Garden {
         let secrets: Api<Secret> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
         let states: Api<ShootState> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
         let shoots: Api<Shoot> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
-        let entries: Api<BackupEntry> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
         let made: Api<Secret> = Api::namespaced(self.manager.clone(), NAMESPACE);
         let projects: Api<Project> = Api::all(self.administrator());
         let data = json!({"data": {"kubeconfig": "eA=="}});
-        let to_b = json!({"spec": {"seedName": "seed-b"}});
         in_force("gardenlet-secret", || try_patch(&secrets, "x", &data)).await?;
         in_force("gardenlet-shoot-objects", || {
             try_patch(&secrets, "probe.kubeconfig", &data)
@@ -202,7 +184,6 @@ impl Garden {
             try_patch_status(&shoots, "probe", json!({"uid": "another"}))
         })
         .await?;
-        in_force("backupentry-seed-name", || try_patch(&entries, "t--u", &to_b)).await?;
         in_force("garden-controller-manager-secret", || {
             let mut secret = Secret::default();
             secret.metadata.name = Some("z".into());

@@ -36,6 +36,16 @@ impl Garden {
         self.plane.client("editor-of-shoots", &[]).await
     }
 
+    /// A user who may read and write the BackupEntries of this namespace, and has no right besides.
+    pub async fn editor_of_backups(&self, namespace: &str) -> Result<Client> {
+        let verbs = ["get", "create", "update", "patch", "delete"];
+        let rules =
+            json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["backupentries"], "verbs": verbs}]);
+        let name = "editor-of-backups";
+        self.grant(name, namespace, &rules, ("User", name)).await?;
+        self.plane.client(name, &[]).await
+    }
+
     /// Lets the user of [`Self::editor_of_shoots`] move Shoots.
     pub async fn allow_moves_to_editor(&self, namespace: &str) -> Result<()> {
         let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots/binding"], "verbs": ["update"]}]);
