@@ -35,6 +35,9 @@ use crate::{Context, MANAGER};
 
 /// Requeue interval after a concurrent write.
 pub(super) const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
+/// Requeue interval of an entry that is being deleted. The end of the entry wakes this controller, except for
+/// an entry without an owner reference.
+const DELETION_REQUEUE: Duration = Duration::from_secs(30);
 
 struct BackupEntryPlacement {
     context: Context,
@@ -120,8 +123,10 @@ impl Reconciler<Shoot> for BackupEntryPlacement {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Yes,
-    /// A concurrent write came first.
+    /// A concurrent write came first, or a further write is due.
     Conflict,
+    /// The entry is being deleted.
+    Waits,
 }
 
 impl BackupEntryPlacement {
@@ -172,8 +177,11 @@ impl BackupEntryPlacement {
                 own.as_ref(),
             )
             .await?;
-        Ok(if [written, source].contains(&Written::Conflict) {
+        let outcomes = [written, source];
+        Ok(if outcomes.contains(&Written::Conflict) {
             Next::After(CONFLICT_REQUEUE)
+        } else if outcomes.contains(&Written::Waits) {
+            Next::After(DELETION_REQUEUE)
         } else {
             Next::Change
         })
@@ -204,6 +212,7 @@ impl BackupEntryPlacement {
                 );
                 self.take(shoot, &assigned).await
             }
+            (_, Some(own)) if own.metadata.deletion_timestamp.is_some() => Ok(Written::Waits),
             (_, Some(own)) => self.take(shoot, own).await,
             (_, None) => Ok(Written::Yes),
         }
@@ -227,16 +236,21 @@ impl BackupEntryPlacement {
         {
             return self.release(shoot, source).await;
         }
-        // A mark of an earlier epoch does not count, so the entry before the assignment is good enough.
         let is_needed = own.is_none_or(|own| needs_source_entry(shoot, host, bucket, own));
-        if !is_needed || host.uid().as_deref() == Some(bucket) {
-            return Ok(Written::Yes);
-        }
+        let is_needed = is_needed && host.uid().as_deref() != Some(bucket);
         let Some(source) = source else {
-            return self.create(shoot, &entry(shoot, host, name, bucket)).await;
+            if is_needed {
+                return self.create(shoot, &entry(shoot, host, name, bucket)).await;
+            }
+            return Ok(Written::Yes);
         };
         if is_assigned(shoot, host, bucket, &source) {
             return self.take(shoot, &source).await;
+        }
+        // A seed that has taken the shoot back needs no source entry, and deletes that of the destination.
+        let is_hosted = source.spec.seed_name.as_ref() == Some(&host.name_any());
+        if !is_needed && (is_hosted || !is_restored(shoot)) {
+            return Ok(Written::Yes);
         }
         let body = assignment(shoot, host, bucket, &source);
         match MANAGER.try_merge_of(&self.entries(shoot), &source, &body).await? {
@@ -265,11 +279,10 @@ impl BackupEntryPlacement {
         Ok(Written::Yes)
     }
 
-    /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it. The end
-    /// of the entry wakes this controller.
+    /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it.
     async fn release(&self, shoot: &Shoot, source: &BackupEntry) -> Result<Written> {
         let Some(seed) = abandoned_on(shoot, source) else {
-            return Ok(Written::Yes);
+            return Ok(Written::Waits);
         };
         if !finalizer::try_remove(&self.entries(shoot), source, GARDENER).await? {
             return Ok(Written::Conflict);
@@ -284,7 +297,8 @@ impl BackupEntryPlacement {
         tracing::warn!(entry = name, seed, bucket, "a source BackupEntry was released");
         let events = &self.context.events;
         events.warning(shoot, "SourceBackupEntryReleased", &note).await;
-        Ok(Written::Yes)
+        // An entry of the same name may be created now.
+        Ok(Written::Conflict)
     }
 
     async fn create(&self, shoot: &Shoot, entry: &BackupEntry) -> Result<Written> {

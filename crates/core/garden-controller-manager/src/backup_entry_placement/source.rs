@@ -57,7 +57,8 @@ pub(super) fn source_seed(shoot: &Shoot, host: &Seed, own: Option<&BackupEntry>)
 /// Derives the bucket. `host`: the Seed that has the shoot. `of_source`: the Seed of [`source_seed`], if this
 /// Seed exists. `own`: the shoot's own entry. Each seed keeps the backups of its shoots in the bucket that is
 /// named after the uid of the Seed. The entry must agree for as long as it names the source: no seed may
-/// change the entry, but an older version let seeds create entries. `has_source_entry`: a source entry exists.
+/// change the entry, but an older version let seeds create entries. `has_source_entry`: the source entry
+/// exists.
 #[must_use]
 pub(super) fn judge_source(
     shoot: &Shoot,
@@ -220,8 +221,8 @@ mod tests {
         assert_eq!(late, record("bucket-a", 1));
     }
 
-    /// Without recorded phases, a cancelled move leaves the Shoot in the same state. Old backups of the former
-    /// seed must not replace the present backups.
+    /// Without recorded phases, a cancelled move leaves the Shoot in the same state. Old backups of the
+    /// former seed must not replace the present backups.
     #[test]
     fn a_move_that_was_cancelled_without_phases_has_no_source() {
         let (a, b, mut own) = (seed("a"), seed("b"), entry("b", "bucket-b"));

@@ -147,7 +147,7 @@ pub async fn a_seed_names_no_bucket_for_a_restore(garden: &Garden) {
     }
 }
 
-/// The epoch of the assignment lets the host begin with the entry, and the garbage collector needs the owner.
+/// The epoch of the assignment lets the host begin, and the garbage collector needs the owner.
 pub async fn a_seed_changes_no_owner_data_of_its_entry(garden: &Garden) {
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
     garden.entry("hosted", "seed-a", "bucket-a").await;

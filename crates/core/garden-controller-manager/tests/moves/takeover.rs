@@ -199,7 +199,7 @@ async fn seed_a_deletes_backups_of_an_earlier_move(garden: &Garden) -> String {
     name
 }
 
-/// Then a new entry of the same name leads to the bucket of the source, and a user learns which backups stay.
+/// Then a new entry of the same name names the bucket of the source, and a user learns which backups stay.
 async fn is_released(garden: &Garden, name: &str) -> Result<(), String> {
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
     let found = entries.get_opt(name).await.map_err(|error| error.to_string())?;
@@ -253,6 +253,26 @@ async fn a_third_seed_takes_what_the_second_has_not_opened(garden: &Garden) {
     assert_eq!(former, [("seed-a", 1), ("seed-b", 2)]);
 }
 
+/// Waits until the entry is of this seed. A source entry names the bucket of seed-a.
+async fn backups_are_with(garden: &Garden, shoot: &str, seed: &str, prefix: &str) {
+    let (shoots, entries): (Api<Shoot>, Api<BackupEntry>) =
+        (garden.admin(NAMESPACE), garden.admin(NAMESPACE));
+    let status = shoots.get(shoot).await.unwrap().status.unwrap();
+    let name = format!("{prefix}{}--{}", status.technical_id, status.uid);
+    let bucket = garden
+        .bucket_of(if prefix.is_empty() { seed } else { "seed-a" })
+        .await;
+    eventually("the entry is of the seed", SOON, || async {
+        let spec = entries.get(&name).await.map_err(|error| error.to_string())?.spec;
+        let is_assigned = spec.seed_name.as_deref() == Some(seed) && spec.bucket_name == bucket;
+        is_assigned
+            .then_some(())
+            .ok_or_else(|| format!("{name}: {spec:?}"))
+    })
+    .await
+    .unwrap();
+}
+
 /// The destination dies after the hand-over, and no third seed exists.
 async fn a_source_takes_back_what_the_destination_has_not_opened(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
@@ -268,6 +288,7 @@ async fn a_source_takes_back_what_the_destination_has_not_opened(garden: &Garden
         "ownership": {"epoch": 2, "phase": "Claiming", "drained": true, "source": source},
     });
     garden.status(&shoots, "returned", handed_over).await;
+    backups_are_with(garden, "returned", "seed-b", "source-").await;
     tells(garden, "returned", "constraints", "ShootStateUpToDate").await;
     allowed(edit(garden, "returned", json!({"seedName": "seed-a"})).await);
     let status = taken_over(garden, "returned", "seed-a").await.status.unwrap();
@@ -275,6 +296,10 @@ async fn a_source_takes_back_what_the_destination_has_not_opened(garden: &Garden
     assert_eq!((record.epoch, record.phase), (3, Some(OwnershipPhase::Claiming)));
     let source = record.source.unwrap();
     assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 1));
+    // The seed deletes the source entry of the destination, and may write only an entry of its own.
+    for prefix in ["", "source-"] {
+        backups_are_with(garden, "returned", "seed-a", prefix).await;
+    }
     // The destination is fenced, although the source has handed the shoot over.
     assert!(!record.drained);
     let former = status.former_seeds.iter();

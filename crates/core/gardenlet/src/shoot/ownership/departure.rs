@@ -7,8 +7,8 @@
 //! Without that proof the gardenlet changes no object, because a garden that was restored from an old backup
 //! lacks Shoots that still run.
 //!
-//! In such a garden, the same entry may be created anew. So the entry must be older than the last operation in
-//! this seed: the API server sets the time of creation. The epoch is the epoch in which
+//! In such a garden, the same entry may be created anew. So the entry must be older than the last operation
+//! in this seed: the API server sets the time of creation. The epoch is the epoch in which
 //! garden-controller-manager assigned the entry, because no seed can write this epoch.
 
 use api::{
