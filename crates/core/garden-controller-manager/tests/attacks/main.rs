@@ -93,7 +93,7 @@ testkit::scenarios! {
         a_seed_names_no_bucket_for_a_restore,
         a_seed_changes_no_owner_data_of_its_entry,
     },
-    floods::{a_seed_writes_no_large_status, a_seed_reports_in_no_foreign_namespace},
+    floods::{a_seed_writes_no_large_status, a_seed_reports_where_the_seed_has_a_shoot},
     tenants::{a_version_is_on_offer_or_stays},
     domains::{a_domain_belongs_to_one_shoot},
     its_rights::{it_changes_no_specification, it_bounds_projects_alone},

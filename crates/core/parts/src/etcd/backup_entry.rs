@@ -72,7 +72,7 @@ impl Deploy for SourceBackupEntry {
             f.seed_object.name_any(),
             Box::pin(f.wait_for_source_bucket()).await?,
         );
-        let limit = f.settings.timeouts.backup_entry.severe;
+        let limit = f.residency.settings.timeouts.backup_entry.severe;
         let look = |entry: Option<&gardencore::BackupEntry>| match look_writable(&name, &own, entry) {
             wait::WaitState::Done => look_assigned(entry, &own, &bucket),
             other => other,
@@ -298,7 +298,7 @@ impl Facts {
             return Err(configuration_problem(format!(
                 "Etcd etcd-main is gone, and the backups are in the bucket of this seed, so that nothing is copied: create \
                  Etcd etcd-main in namespace {} of seed {}, and etcd starts from these backups",
-                self.namespace,
+                self.residency.namespace,
                 self.seed_object.name_any()
             )));
         }
@@ -316,7 +316,7 @@ impl Facts {
     /// not assign the entry.
     async fn wait_until_given_to_this_seed(&self) -> Result<Option<gardencore::BackupEntry>> {
         let (own, bucket) = (self.seed_object.name_any(), self.bucket()?);
-        let limit = self.settings.timeouts.backup_entry.severe;
+        let limit = self.residency.settings.timeouts.backup_entry.severe;
         let look = |entry: Option<&gardencore::BackupEntry>| look_assigned(entry, &own, &bucket);
         wait::until(&self.entries(), &self.backup_entry_name(), limit, look).await
     }
@@ -325,7 +325,7 @@ impl Facts {
     async fn wait_for_source_bucket(&self) -> Result<String> {
         let (own, epoch) = (self.bucket()?, self.epoch());
         let shoots: Api<Shoot> = self.garden.namespaced(&self.shoot_namespace());
-        let limit = self.settings.timeouts.backup_entry.severe;
+        let limit = self.residency.settings.timeouts.backup_entry.severe;
         let look = |shoot: Option<&Shoot>| look_recorded(shoot, epoch, &own);
         let shoot = Box::pin(wait::until(&shoots, &self.shoot.name_any(), limit, look)).await?;
         let bucket = shoot.as_ref().and_then(recorded);
