@@ -266,53 +266,50 @@ pub async fn garden_controller_manager_grants_named_secrets_alone(garden: &Garde
         json_patch::merge(&mut body, &more);
         serde_json::from_value(body).unwrap()
     };
-    let secret_rule = |resource: &str, names: Value, verbs: Value| json!({"rules": [{"apiGroups": [""], "resources": [resource], "resourceNames": names, "verbs": verbs}]});
+    let granting = |resource: &str, names: Value, verbs: Value| json!({"rules": [{"apiGroups": [""], "resources": [resource], "resourceNames": names, "verbs": verbs}]});
     let (of_project, own) = (
         "gardener.cloud:seed:seed-x:garden-dev",
         "gardener.cloud:seed:seed-x:seed-seed-x",
     );
     for (name, rules) in [
+        (of_project, granting("secrets", json!(["cloud"]), json!(["get"]))),
         (
             of_project,
-            secret_rule("secrets", json!(["cloud"]), json!(["get"])),
-        ),
-        (
-            of_project,
-            secret_rule(
+            granting(
                 "secrets",
                 json!(["x.kubeconfig"]),
                 json!(["get", "patch", "delete"]),
             ),
         ),
-        (own, secret_rule("secrets", json!([]), json!(["get"]))),
+        (own, granting("secrets", json!([]), json!(["get"]))),
     ] {
         allowed(garden::try_create(&roles, role(name, rules)).await);
     }
     let words = "it grants rights to seeds alone";
-    let mut aggregated = secret_rule("secrets", json!(["cloud"]), json!(["get"]));
+    let mut aggregated = granting("secrets", json!(["cloud"]), json!(["get"]));
     let selector = json!({"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-admin": "true"}});
     aggregated["aggregationRule"] = json!({"clusterRoleSelectors": [selector]});
     for (name, rules) in [
-        (of_project, secret_rule("secrets", json!([]), json!(["get"]))),
+        (of_project, granting("secrets", json!([]), json!(["get"]))),
         (
             "gardener.cloud:seed:seed-x:seed-seed-y",
-            secret_rule("secrets", json!([]), json!(["get"])),
+            granting("secrets", json!([]), json!(["get"])),
         ),
-        (own, secret_rule("secrets", json!([]), json!(["get", "list"]))),
-        (own, secret_rule("pods", json!([]), json!(["get"]))),
+        (own, granting("secrets", json!([]), json!(["get", "list"]))),
+        (own, granting("pods", json!([]), json!(["get"]))),
         (
             of_project,
-            secret_rule("secrets", json!(["cloud"]), json!(["patch"])),
-        ),
-        (
-            of_project,
-            secret_rule("secrets", json!(["cloud"]), json!(["watch"])),
+            granting("secrets", json!(["cloud"]), json!(["patch"])),
         ),
         (
             of_project,
-            secret_rule("secrets", json!(["x.kubeconfig"]), json!(["*"])),
+            granting("secrets", json!(["cloud"]), json!(["watch"])),
         ),
-        (of_project, secret_rule("secrets", json!([""]), json!(["get"]))),
+        (
+            of_project,
+            granting("secrets", json!(["x.kubeconfig"]), json!(["*"])),
+        ),
+        (of_project, granting("secrets", json!([""]), json!(["get"]))),
         (of_project, aggregated),
     ] {
         refused(garden::try_create(&roles, role(name, rules)).await, words);

@@ -98,7 +98,17 @@ impl Garden {
             "credentialsRef": {"kind": "Secret", "namespace": "garden", "name": "x"}}}});
         in_force("seed-credentials", || try_patch(&theirs, "seed-b", &elsewhere)).await?;
         self.wait_for_policies_of_backups().await?;
+        self.wait_for_policy_of_dns_credentials().await?;
         self.wait_for_policies_of_objects().await
+    }
+
+    async fn wait_for_policy_of_dns_credentials(&self) -> Result<()> {
+        let editor: Api<Shoot> = Api::namespaced(self.editor_of_shoots(NAMESPACE).await?, NAMESPACE);
+        let unreadable = json!({"spec": {"dns": {"providers": [{"type": "local", "secretName": "x"}]}}});
+        in_force("shoot-dns-credentials", || {
+            try_patch(&editor, "probe", &unreadable)
+        })
+        .await
     }
 
     /// The policies about objects for backups: each attempt is refused by one of these policies only.
@@ -172,12 +182,6 @@ impl Garden {
         let foreign: Api<SecretBinding> = Api::namespaced(reader, NAMESPACE);
         in_force("binding-credentials", || {
             try_create(&foreign, secret_binding("x", "unreadable", "x"))
-        })
-        .await?;
-        let editor: Api<Shoot> = Api::namespaced(self.editor_of_shoots(NAMESPACE).await?, NAMESPACE);
-        let unreadable = json!({"spec": {"dns": {"providers": [{"type": "local", "secretName": "x"}]}}});
-        in_force("shoot-dns-credentials", || {
-            try_patch(&editor, "probe", &unreadable)
         })
         .await?;
         in_force("shoot-ownership", || {
