@@ -159,8 +159,11 @@ impl StateStore {
             ..PostParams::default()
         };
         match self.secrets.create(&params, &secret).await {
+            // The refusal of a policy or of a quota is no missing right.
             Err(kube::Error::Api(status))
-                if status.is_forbidden() && !status.message.contains("gardenlet-") =>
+                if status.is_forbidden()
+                    && !status.message.contains("gardenlet-")
+                    && !status.message.contains("exceeded quota") =>
             {
                 Err(self.not_yet())
             }
