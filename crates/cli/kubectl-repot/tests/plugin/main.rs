@@ -3,11 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-#[path = "plugin/drain.rs"]
 mod drain;
-#[path = "plugin/fixture.rs"]
 mod fixture;
-#[path = "plugin/observation.rs"]
 mod observation;
 
 use std::sync::Mutex;
