@@ -106,7 +106,7 @@ async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result
 
 /// The check before a move refuses the state.
 async fn refused(facts: &Facts, what: &str) {
-    let refused = ShootState::check(&facts).await.unwrap_err();
+    let refused = ShootState::check(facts).await.unwrap_err();
     assert_eq!(refused.class(), "Config");
     assert!(refused.to_string().contains(what), "{refused}");
 }
