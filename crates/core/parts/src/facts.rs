@@ -373,6 +373,17 @@ mod tests {
         .unwrap()
     }
 
+    /// The right comes a moment after the hand-over.
+    #[test]
+    fn a_secret_without_the_right_is_waited_for() {
+        let waits = no_right_yet("garden-dev", "cloud");
+        assert!(matches!(waits, Error::NotReady { .. }), "{waits}");
+        assert!(
+            waits.to_string().contains("the right to Secret garden-dev/cloud"),
+            "{waits}"
+        );
+    }
+
     #[test]
     fn a_version_is_offered_or_refused() {
         let profile = profile(&["1.34.4", "1.34.10", "1.33.1"]);

@@ -55,7 +55,13 @@ impl Credentials {
         let copy = copies.get_opt(&self.name).await.context(doing)?;
         let original = match secrets.get_opt(&name).await {
             Err(kube::Error::Api(status)) if status.is_forbidden() => {
-                return self.keep(copy.is_some(), &namespace, &name);
+                tracing::info!(
+                    copy = self.name,
+                    namespace,
+                    name,
+                    "this seed has no right to the Secret of the garden"
+                );
+                return without_right(copy.is_some(), &namespace, &name);
             }
             other => other.context(format_args!(
                 "could not read Secret {namespace}/{name} of the garden"
@@ -85,31 +91,25 @@ impl Credentials {
         Ok(true)
     }
 
-    /// The outcome without the right to the original.
-    fn keep(&self, has_copy: bool, namespace: &str, name: &str) -> Result<bool> {
-        if has_copy {
-            tracing::info!(
-                copy = self.name,
-                namespace,
-                name,
-                "this seed has no right to the Secret of the garden, and uses the earlier copy"
-            );
-            return Ok(false);
-        }
-        Err(Error::not_ready(
-            WAIT_FOR_RIGHT,
-            format!(
-                "garden-controller-manager has not given this seed the right to Secret {namespace}/{name} of the garden yet. If it \
-                 stays so: a seed reads the credentials of its own bucket, and during a restore those of the former seed's bucket"
-            ),
-        ))
-    }
-
     /// Requests the deletion of the copy. A finalizer of a provider that is gone must not keep credentials in
     /// the seed for ever. Each provider removes its own finalizer, so this call does not wait.
     pub(crate) async fn remove(&self) -> Result<()> {
         apply::delete(&self.copies(), &self.name).await
     }
+}
+
+/// The outcome without the right to the original: an earlier copy stays in use, and a missing copy waits.
+fn without_right(has_copy: bool, namespace: &str, name: &str) -> Result<bool> {
+    if has_copy {
+        return Ok(false);
+    }
+    Err(Error::not_ready(
+        WAIT_FOR_RIGHT,
+        format!(
+            "garden-controller-manager has not given this seed the right to Secret {namespace}/{name} of the garden yet. If it \
+             stays so: a seed reads the credentials of its own bucket, and during a restore those of the former seed's bucket"
+        ),
+    ))
 }
 
 /// Namespace and name of the original. The gardenlet of the bucket's seed wrote the reference, so only the
@@ -171,5 +171,17 @@ mod tests {
             let why = located(&refused).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
+    }
+
+    /// The right to the bucket of a former seed ends before the source entry is deleted.
+    #[test]
+    fn an_earlier_copy_stays_in_use_without_the_right_and_a_missing_copy_waits() {
+        assert!(matches!(without_right(true, "seed-a", "backup"), Ok(false)));
+        let waits = without_right(false, "seed-a", "backup").unwrap_err();
+        assert!(matches!(waits, Error::NotReady { .. }), "{waits}");
+        assert!(
+            waits.to_string().contains("the right to Secret seed-a/backup"),
+            "{waits}"
+        );
     }
 }
