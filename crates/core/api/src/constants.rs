@@ -7,9 +7,9 @@ pub const OPERATION: &str = "gardener.cloud/operation";
 pub mod operation {
     /// Reconcile the object with its specification.
     pub const RECONCILE: &str = "reconcile";
-    /// Hand the object over to another seed: release the object here, and keep all external resources.
+    /// Hand the object over to a different seed: release the object here, and keep all external resources.
     pub const MIGRATE: &str = "migrate";
-    /// Take the object over from another seed, from the carried state.
+    /// Take the object over from a different seed, from the carried state.
     pub const RESTORE: &str = "restore";
     /// Try again after a final failure.
     pub const RETRY: &str = "retry";

@@ -29,8 +29,8 @@ pub fn trim(shoot: &mut Shoot) {
     remembered(shoot, kept);
 }
 
-/// The bindings for `seed-rights`, the schedules for `shoot-hibernation`, the version and the CloudProfile for `shoot-version`, and the types
-/// of extensions for `controller-registration`.
+/// The bindings for `seed-rights`, the schedules for `shoot-hibernation`, the version and the CloudProfile
+/// for `shoot-version`, and the types of extensions for `controller-registration`.
 fn kept(spec: ShootSpec) -> ShootSpec {
     let mut extensions = spec.extensions;
     for extension in &mut extensions {

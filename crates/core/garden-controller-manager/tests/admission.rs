@@ -1,4 +1,5 @@
-//! The time that the garden's policies take for a write does not grow with the number of Shoots in the garden.
+//! The time that the garden's policies take for a write does not grow with the number of Shoots in the
+//! garden.
 //!
 //! `hack/bench.sh admission` runs this test; `REPOT_ADMISSION_SHOOTS` sets the number of Shoots,
 //! `REPOT_ADMISSION_SHOOTS_OF_PROJECT` the number of them in the project of the writes. Policies with Shoots

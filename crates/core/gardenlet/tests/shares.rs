@@ -1,5 +1,5 @@
-//! Shoots of a project that hang do not keep a Shoot of a second project from its start. A real API server serves
-//! as garden and seed; a proxy never answers the requests for the Shoots of the first project.
+//! Shoots of a project that hang do not keep a Shoot of a second project from its start. A real API server
+//! serves as garden and seed; a proxy never answers the requests for the Shoots of the first project.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 

@@ -53,8 +53,8 @@ pub async fn until_full(stream: &TcpStream) {
     }
 }
 
-/// Reads the head of a request, answers with `head`, and then sends a byte after each `interval` until the peer
-/// closes the connection. Returns the number of single bytes.
+/// Reads the head of a request, answers with `head`, and then sends a byte after each `interval` until the
+/// peer closes the connection. Returns the number of single bytes.
 pub async fn drip(stream: &mut TcpStream, head: &str, interval: Duration) -> usize {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {

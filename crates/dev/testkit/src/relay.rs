@@ -134,8 +134,8 @@ impl Relay {
         self.shared.holding.send_replace(asked + answered);
     }
 
-    /// Requests for paths with this prefix are executed and never answered, as of a server that hangs. A release
-    /// has no effect on these requests.
+    /// Requests for paths with this prefix are executed and never answered, as of a server that hangs. A
+    /// release has no effect on these requests.
     pub fn hold_prefix(&self, prefix: &str) {
         *self.shared.held_prefix() = Some(prefix.to_owned());
     }

@@ -24,8 +24,8 @@ const NAMESPACE: &str = "namespace";
 /// Timeout for a connection. Shorter than the growing pause between attempts, so that a dead cloud does not
 /// occupy a worker.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Timeout for a request with the whole answer: a tenant names the server. Longer than an API server under load
-/// needs.
+/// Timeout for a request with the whole answer: a tenant names the server. Longer than an API server under
+/// load needs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Name of the ConfigMap that lists the instances of a cluster; `cluster` is the shoot's technical id.
@@ -46,8 +46,8 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// Opens the account of the credentials. Every request to the cloud uses the client that `wrap` returns. The
-    /// client bounds the time and the bytes of each answer.
+    /// Opens the account of the credentials. Every request to the cloud uses the client that `wrap` returns.
+    /// The client bounds the time and the bytes of each answer.
     pub async fn open(credentials: &Credentials, writer: FieldManager, wrap: &Wrap) -> Result<Self> {
         let namespace = credentials.text(NAMESPACE)?;
         let kubeconfig = Kubeconfig::from_yaml(&credentials.text(KUBECONFIG)?)

@@ -113,8 +113,8 @@ impl ShootState {
         }
     }
 
-    /// Fails before a restore if the ShootState declares more bytes than the etcd of this seed takes. A restore
-    /// checks the content itself before the first part of the content is written.
+    /// Fails before a restore if the ShootState declares more bytes than the etcd of this seed takes. A
+    /// restore checks the content itself before the first part of the content is written.
     pub async fn check_size(f: &Facts) -> Result<()> {
         match limit::check_declared(f).await {
             // The right to read follows the hand-over within a second, and the flow waits for the right.

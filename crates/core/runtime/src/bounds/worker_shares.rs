@@ -1,8 +1,8 @@
 //! Shares of the workers of a controller, for each project.
 //!
-//! A flow holds a worker for minutes, and a server of a tenant can make a flow last. Without shares, the Shoots
-//! of a project could hold all workers of a controller, and the Shoots of the remaining projects would wait.
-//! The reasons are in `docs/understand/decisions/0044-workers-are-shared-by-project.md`.
+//! A flow holds a worker for minutes, and a server of a tenant can make a flow last. Without shares, the
+//! Shoots of a project could hold all workers of a controller, and the Shoots of the remaining projects would
+//! wait. The reasons are in `docs/understand/decisions/0044-workers-are-shared-by-project.md`.
 //!
 //! Each object waits for a [`WorkerSlot`] before the reconciliation starts. Three rules decide:
 //!
@@ -16,9 +16,9 @@
 //! The next slot goes to the project that holds the fewest slots, and among equals to the longest wait. The
 //! objects of a project start in the order of arrival. So no project waits for ever.
 //!
-//! A slot is free as soon as the [`WorkerSlot`] is dropped: at the end of the work, after a panic, and when the
-//! task is cancelled. A waiting task that is cancelled leaves the queue. The slot that was granted to this task
-//! in the same moment is free again.
+//! A slot is free as soon as the [`WorkerSlot`] is dropped: at the end of the work, after a panic, and when
+//! the task is cancelled. A waiting task that is cancelled leaves the queue. The slot that was granted to
+//! this task in the same moment is free again.
 
 use std::{
     collections::{BTreeMap, VecDeque},

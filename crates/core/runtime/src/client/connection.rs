@@ -70,9 +70,9 @@ impl Connection {
         Self::usual(config, OF_USERS)
     }
 
-    /// As [`Connection::to_users_cluster`], for a server whose address a tenant names: a request with the whole
-    /// answer takes at most `within`, also if the server sends a byte a second. Callers must bound the time of
-    /// a watch, which ends after 4 MiB.
+    /// As [`Connection::to_users_cluster`], for a server whose address a tenant names: a request with the
+    /// whole answer takes at most `within`, also if the server sends a byte a second. Callers must bound the
+    /// time of a watch, which ends after 4 MiB.
     ///
     /// # Errors
     /// As [`Connection::new`].

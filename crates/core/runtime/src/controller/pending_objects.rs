@@ -1,6 +1,6 @@
 //! The objects that wait for a subscriber of a [`SharedWatch`](super::SharedWatch). A channel would hold each
-//! change. While all slots of a controller are taken, for example by flows that hang, the changes would add up
-//! without a bound.
+//! change. While all slots of a controller are taken, for example by flows that hang, the changes would add
+//! up without a bound.
 
 use std::{
     collections::{HashSet, VecDeque},

@@ -22,7 +22,7 @@ pub struct Ownership {
     pub source: Option<FormerSeed>,
     /// The BackupBucket with the data of `source`, from which the destination restores. Only
     /// garden-controller-manager writes this field, after the hand-over and before the destination copies. A
-    /// value of any other epoch has no effect.
+    /// value of a different epoch has no effect.
     pub source_bucket: Option<SourceBucket>,
     /// The chosen data of the source. The choice is made once in an epoch.
     pub chain: Option<OwnershipChain>,
