@@ -38,7 +38,7 @@ pub async fn a_cordoned_seed_keeps_its_taints(fixture: &Fixture) -> Result<()> {
         "{:?}",
         seed.spec.taints
     );
-    // Two users who close and open the seed at once lose no taint.
+    // Two users close and open the seed at once, and no taint is lost.
     let (first, second) = tokio::join!(
         set_cordon(&fixture.session, "seed-c", false),
         set_cordon(&fixture.session, "seed-c", false)
