@@ -328,7 +328,7 @@ wait_for_seed() {
   local seed=$1 condition
   # Its gardenlet makes it, once it leads: a process that finds no lock waits as long as a holder would need to make it again.
   at garden wait "seed/$seed" --for=create --timeout=120s >/dev/null || fail "Seed $seed was not registered"
-  for condition in GardenletReady SeedSystemComponentsHealthy BackupBucketsReady; do
+  for condition in GardenletReady SeedSystemComponentsHealthy BackupBucketsReady EdgeAddressReady; do
     at garden wait "seed/$seed" --for="condition=$condition" --timeout=300s >/dev/null || {
       at garden get seed "$seed" -o jsonpath='{range .status.conditions[*]}{.type}={.status} {.message}{"\n"}{end}' >&2
       fail "Seed $seed is not ready ($condition)"

@@ -142,6 +142,15 @@ async fn moves_that_cannot_begin(landscape: &Landscape, shoot: &UserShoot, id: &
     };
     bare.status = None;
     bare.spec.backup = None;
+    for dns in bare
+        .spec
+        .dns
+        .internal
+        .iter_mut()
+        .chain(&mut bare.spec.dns.defaults)
+    {
+        dns.credentials_ref.namespace = Some("seed-bare".into());
+    }
     seeds.create(&PostParams::default(), &bare).await.unwrap();
     for (seed, words) in [
         ("nowhere", ["no seed nowhere", "set spec.seedName back to seed-a"]),

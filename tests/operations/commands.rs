@@ -20,6 +20,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "the gardenlet writes this Secret, and no gardenlet runs here",
     ),
     (
+        "kubectl -n garden-dev edit shoot demo --subresource=status",
+        "an editor needs a terminal",
+    ),
+    (
         "kubectl -n shoot--dev--demo logs deploy/kube-controller-manager",
         "logs are read from a kubelet",
     ),

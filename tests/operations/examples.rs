@@ -95,7 +95,7 @@ async fn every_example_is_accepted_and_a_misspelt_field_is_refused() {
         .unwrap()
         .or_fail("helm")
         .unwrap();
-    for namespace in ["garden-dev", "cloud"] {
+    for namespace in ["garden-dev", "cloud", "seed-seed-a", "seed-seed-b"] {
         desk.run("kubectl", &["create", "namespace", namespace])
             .await
             .unwrap()

@@ -30,10 +30,11 @@ const PROJECT: &str = "garden-dev";
 /// For a busy machine.
 const SOON: Duration = Duration::from_secs(120);
 /// The controllers that subscribe to the watch, by the names in metrics.
-const SUBSCRIBERS: [&str; 12] = [
+const SUBSCRIBERS: [&str; 13] = [
     "backup-entry-placement",
     "controller-registration",
     "seed-rights",
+    "shoot-domain",
     "shoot-hibernation",
     "shoot-kubeconfig",
     "shoot-migration",

@@ -73,7 +73,8 @@ pub async fn are_named_by_the_garden(garden: &Garden) {
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
     let buckets: Api<BackupBucket> = Api::all(garden.administrator());
     let seeds: Api<Seed> = Api::all(garden.administrator());
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "backup"});
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "namespace": "seed-seed-of-backups", "name": "backup"});
     let backup = json!({"provider": "local", "region": "here", "credentialsRef": secret});
     garden.bring(&garden::seed("seed-of-backups")).await.unwrap();
     let backup = json!({"spec": {"backup": backup}});
