@@ -130,8 +130,14 @@ pub async fn a_seed_reports_where_the_seed_has_a_shoot(garden: &Garden) {
     let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
     garden.patch(&shoots, "mine", confirmed).await.unwrap();
     shoots.delete("mine", &DeleteParams::default()).await.unwrap();
-    until_refused(|| try_create(&mine, event_in(QUIET))).await;
-    refused(create(QUIET, event_in(QUIET)).await, no_right);
+    // An Event of a present name is refused also with the right.
+    let late = || {
+        let mut event = event_in(QUIET);
+        event.metadata.name = Some("late".to_owned());
+        event
+    };
+    until_refused(|| try_create(&mine, late())).await;
+    refused(create(QUIET, late()).await, no_right);
     a_wide_right_to_events_meets_the_policy(garden).await;
 }
 

@@ -18,7 +18,7 @@ use crate::{
     gone, until,
 };
 
-/// R7-47, R17-23: after the shoot, and not before.
+/// R7-47, R17-22, R17-23: after the shoot, and not before.
 pub async fn follow_their_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
