@@ -122,28 +122,32 @@ pub async fn a_seed_names_no_bucket_for_a_restore(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let claiming = json!({"epoch": 2, "phase": "Claiming", "source": {"name": "seed-a", "epoch": 1}});
     garden
-        .shoot("claimed", "seed-b", Some("seed-b"), ("Migrate", "Aborted"))
+        .shoot("new-epoch", "seed-b", Some("seed-b"), ("Migrate", "Aborted"))
         .await;
     let former = json!([{"name": "seed-a", "epoch": 1}]);
     let status = json!({"seedName": "seed-b", "ownership": claiming, "formerSeeds": former});
-    garden.status(&shoots, "claimed", status).await;
+    garden.status(&shoots, "new-epoch", status).await;
     let recorded = |bucket: &str| json!({"ownership": {"sourceBucket": {"name": bucket, "epoch": 1}}});
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
-    let words = "may not change status.ownership.sourceBucket of Shoot claimed";
+    let words = "may not change status.ownership.sourceBucket of Shoot new-epoch";
     refused(
-        garden.patch_status(&b, "claimed", recorded("planted")).await,
+        garden.patch_status(&b, "new-epoch", recorded("planted")).await,
         words,
     );
     // Two policies refuse the former seed.
     refused(
-        garden.patch_status(&a, "claimed", recorded("planted")).await,
-        "\"claimed\" is forbidden",
+        garden.patch_status(&a, "new-epoch", recorded("planted")).await,
+        "\"new-epoch\" is forbidden",
     );
     let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
-    allowed(garden.patch_status(&manager, "claimed", recorded("right")).await);
+    allowed(
+        garden
+            .patch_status(&manager, "new-epoch", recorded("right"))
+            .await,
+    );
     for other in [recorded("planted"), json!({"ownership": {"sourceBucket": null}})] {
-        refused(garden.patch_status(&b, "claimed", other).await, words);
+        refused(garden.patch_status(&b, "new-epoch", other).await, words);
     }
 }
 
