@@ -7,13 +7,15 @@
 mod assignment;
 mod classification;
 mod moves;
+mod outcome;
+mod plan;
 mod planning;
-mod report;
+mod request;
 mod survey;
 
-pub use report::{DrainPlan, ShootOutcome};
-
-use std::time::Duration;
+pub use outcome::ShootOutcome;
+pub use plan::DrainPlan;
+pub use request::DrainRequest;
 
 use serde_json::json;
 
@@ -25,21 +27,6 @@ use crate::{
     session::Session,
     takeover::{Prompt, is_approved},
 };
-
-/// A drain of a seed.
-#[derive(Clone, Copy, Debug)]
-pub struct DrainRequest<'a> {
-    /// Name of the Seed that is to lose all shoots.
-    pub from: &'a str,
-    /// Names of the destination Seeds.
-    pub to: &'a [String],
-    /// Shoots that move at a time.
-    pub parallel: usize,
-    /// The name that approves the drain, where the caller approved in advance.
-    pub approval: Option<&'a str>,
-    /// The bound of the wait for each shoot.
-    pub within: Duration,
-}
 
 /// Shows the plan, asks for the approval, cordons the seed, and moves the shoots. A refused move is reported,
 /// and the drain goes on. After a failed move no further move is requested.
@@ -74,7 +61,7 @@ pub async fn drain(
     outcomes.extend(Box::pin(moves::carry_out(session, request, work, report)).await);
     outcomes.extend(Box::pin(moves::newcomers(session, request.from, &outcomes)).await?);
     let is_incomplete = outcomes.iter().any(|outcome| !outcome.result.has_left());
-    let text = report::render_outcomes(request.from, &outcomes);
+    let text = outcome::render_outcomes(request.from, &outcomes);
     let json = json!({"plan": plan, "requested": true, "shoots": outcomes});
     Ok(Answer::new(text, &json).with_obstacles(is_incomplete))
 }

@@ -8,10 +8,10 @@ use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::{
-    DrainRequest,
     classification::{MoveEnd, decide_withdrawal, judge_progress},
-    planning::Work,
-    report::{MoveResult, ShootOutcome, expected_seconds},
+    outcome::{MoveResult, ShootOutcome},
+    plan::{Work, expected_seconds},
+    request::DrainRequest,
 };
 use crate::{
     age::span,

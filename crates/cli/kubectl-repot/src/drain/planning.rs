@@ -7,10 +7,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kube::ResourceExt;
 
 use super::{
-    DrainRequest,
     assignment::assign,
     classification::Share,
-    report::{DrainPlan, MoveResult, PlannedMove, ShootOutcome},
+    outcome::{MoveResult, ShootOutcome},
+    plan::{DrainPlan, PlannedMove, Work},
+    request::DrainRequest,
     survey::Survey,
 };
 use crate::{
@@ -22,17 +23,6 @@ use crate::{
 const DRY_RUNS: usize = 10;
 /// Bound of a dry run. The garden answers within seconds.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
-
-/// A shoot that moves.
-#[derive(Debug)]
-pub(super) struct Work {
-    /// The Shoot as read.
-    pub(super) shoot: Shoot,
-    /// Name of the destination Seed.
-    pub(super) to: String,
-    /// Whether the move was requested before this command.
-    pub(super) is_under_way: bool,
-}
 
 /// The result of the dry runs of a shoot.
 enum Planned {

@@ -1,0 +1,123 @@
+//! The results of a drain, as text and as JSON.
+
+use api::gardencore::Shoot;
+use kube::ResourceExt;
+use serde::Serialize;
+
+use crate::table::columns;
+
+/// The result of a drain for a shoot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum MoveResult {
+    /// The shoot is complete in the destination.
+    Moved,
+    /// The Shoot was deleted meanwhile.
+    Deleted,
+    /// The shoot cannot move now, and was not touched.
+    LeftOut,
+    /// The move was refused, and has not begun.
+    Refused,
+    /// The move has begun and has failed, or did not end within the bound.
+    Failed,
+    /// The move was not requested, because a move before has failed.
+    NotRequested,
+}
+
+impl MoveResult {
+    /// Whether the seed of the drain does not have the shoot any more.
+    #[must_use]
+    pub fn has_left(self) -> bool {
+        matches!(self, Self::Moved | Self::Deleted)
+    }
+}
+
+/// The outcome of a drain for a shoot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShootOutcome {
+    /// Namespace of the Shoot.
+    pub namespace: String,
+    /// Name of the Shoot.
+    pub shoot: String,
+    /// The destination, if there is a destination.
+    pub seed: Option<String>,
+    /// The result, as a single word for programs.
+    pub result: MoveResult,
+    /// The result as a sentence.
+    pub message: String,
+}
+
+impl ShootOutcome {
+    pub(super) fn new(shoot: &Shoot, to: Option<&str>, result: MoveResult, message: &str) -> Self {
+        Self {
+            namespace: shoot.namespace().unwrap_or_default(),
+            shoot: shoot.name_any(),
+            seed: to.map(str::to_owned),
+            result,
+            message: message.to_owned(),
+        }
+    }
+
+    /// The row of a table: the name of the shoot, and the outcome.
+    pub(super) fn row(&self) -> Vec<String> {
+        let label = match self.result {
+            MoveResult::Moved | MoveResult::Deleted => "",
+            MoveResult::LeftOut => "left out: ",
+            MoveResult::Refused => "refused: ",
+            MoveResult::Failed => "failed: ",
+            MoveResult::NotRequested => "not requested: ",
+        };
+        let name = format!("{}/{}", self.namespace, self.shoot);
+        vec![name, format!("{label}{}", self.message)]
+    }
+}
+
+/// The results as text.
+pub(super) fn render_outcomes(from: &str, outcomes: &[ShootOutcome]) -> String {
+    let rows: Vec<Vec<String>> = outcomes.iter().map(ShootOutcome::row).collect();
+    let left = outcomes
+        .iter()
+        .filter(|outcome| outcome.result.has_left())
+        .count();
+    let rest = outcomes.len() - left;
+    let end = if rest == 0 {
+        format!("Seed {from} is drained")
+    } else {
+        format!("{rest} shoots have not left seed {from}: remove the causes, and repeat the command")
+    };
+    format!(
+        "{}{end}. The seed stays cordoned until `kubectl repot uncordon {from}`.\n",
+        columns(&rows)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(shoot: &str, result: MoveResult, message: &str) -> ShootOutcome {
+        ShootOutcome {
+            namespace: "garden-dev".to_owned(),
+            shoot: shoot.to_owned(),
+            seed: Some("b".to_owned()),
+            result,
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn shoots_that_have_not_left_are_counted() {
+        let moved = outcome("one", MoveResult::Moved, "is on seed b after 43s");
+        let all = render_outcomes("a", std::slice::from_ref(&moved));
+        assert!(
+            all.contains("Seed a is drained. The seed stays cordoned"),
+            "{all}"
+        );
+        let failed = outcome("two", MoveResult::Failed, "the bucket refuses");
+        let some = render_outcomes("a", &[moved, failed]);
+        assert!(
+            some.contains("garden-dev/two   failed: the bucket refuses\n1 shoots have not left seed a"),
+            "{some}"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! The request of a drain.
+
+use std::time::Duration;
+
+/// A drain of a seed.
+#[derive(Clone, Copy, Debug)]
+pub struct DrainRequest<'a> {
+    /// Name of the Seed that is to lose all shoots.
+    pub from: &'a str,
+    /// Names of the destination Seeds.
+    pub to: &'a [String],
+    /// Shoots that move at a time.
+    pub parallel: usize,
+    /// The name that approves the drain, where the caller approved in advance.
+    pub approval: Option<&'a str>,
+    /// The bound of the wait for each shoot.
+    pub within: Duration,
+}
