@@ -27,10 +27,7 @@ use futures::{
 };
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{
-        core::v1::Namespace,
-        rbac::v1::{ClusterRole, RoleBinding},
-    },
+    api::rbac::v1::{ClusterRole, RoleBinding},
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -57,7 +54,8 @@ use tokio::sync::OnceCell;
 use super::{
     bounded::{ChunksOfStates, at_most, report},
     grants::{
-        LABEL, PREFIX, Rights, binding, binding_name, decode, is_unlike, role, role_name, seed_and_namespace,
+        LABEL, NamespaceMeta, PREFIX, Rights, binding, binding_name, decode, is_unlike, role, role_name,
+        seed_and_namespace,
     },
     named_secrets::{SecretSources, namespaces_of_shoot},
 };
@@ -72,8 +70,6 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(300);
 /// for etcd. The InternalSecrets of a ShootState hold 1 MiB each.
 const MOST_CHUNKS: usize = 4096;
 
-/// A namespace without its content.
-pub(super) type NamespaceMeta = PartialObjectMeta<Namespace>;
 type ChunkMeta = PartialObjectMeta<InternalSecret>;
 type RoleMeta = PartialObjectMeta<ClusterRole>;
 type BindingMeta = PartialObjectMeta<RoleBinding>;
