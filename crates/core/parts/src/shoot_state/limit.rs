@@ -2,18 +2,18 @@
 //! hostile or broken source must not fill that etcd. The size is checked before the first write of a restore,
 //! and before a planned move stops the first process.
 
-use api::gardencore::StateInChunks;
+use api::gardencore::{Shoot, StateInChunks};
 use kube::ResourceExt as _;
 use placement::Operation;
-use runtime::{Error, Result};
+use runtime::{Error, Result, client::Garden};
 
 use super::place::StateStore;
-use crate::{Facts, configuration_problem};
+use crate::configuration_problem;
 
-/// The most bytes that this operation may restore. The flows of a seed that has the state already have no
+/// The most bytes that this operation may restore in a seed with this limit. The flows of a seed that has the state already have no
 /// limit, so that a large state blocks neither a reconciliation nor a deletion.
-pub(super) fn of_operation(f: &Facts) -> Option<u64> {
-    (f.operation == Operation::Restore).then_some(f.residency.settings.shoot_state_limit)
+pub(super) fn of_operation(operation: Operation, limit: u64) -> Option<u64> {
+    (operation == Operation::Restore).then_some(limit)
 }
 
 /// Fails if the state is too large.
@@ -24,13 +24,14 @@ pub(super) fn check(shoot_state: &str, bytes: u64, limit: Option<u64>) -> Result
     }
 }
 
-/// Fails if the ShootState declares a larger state than a seed with the limit of this seed restores.
-pub(super) async fn check_declared(f: &Facts) -> Result<()> {
-    let place = StateStore::new(&f.garden, &f.shoot_namespace(), &f.shoot.name_any());
-    let state = place.state(&f.shoot.uid().unwrap_or_default()).await?;
+/// Fails if the ShootState declares a larger state than a seed with this limit restores.
+pub(super) async fn check_declared(garden: &Garden, shoot: &Shoot, limit: u64) -> Result<()> {
+    let place = StateStore::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
+    let state = place.state(&shoot.uid().unwrap_or_default()).await?;
     let chunks = state.and_then(|state| state.spec.in_chunks.clone());
-    let limit = Some(f.residency.settings.shoot_state_limit);
-    chunks.map_or(Ok(()), |chunks| check(&place.name, declared_size(&chunks), limit))
+    chunks.map_or(Ok(()), |chunks| {
+        check(&place.name, declared_size(&chunks), Some(limit))
+    })
 }
 
 /// The size according to the ShootState.

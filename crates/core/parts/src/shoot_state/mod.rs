@@ -105,7 +105,7 @@ impl ShootState {
     /// "Checking that the state of the shoot can be carried": fails for state that no destination could
     /// restore. Runs before the move has stopped a process. Makes no write.
     pub async fn check(f: &Facts) -> Result<()> {
-        limit::check_declared(f).await?;
+        check_declared_size(f).await?;
         match collect::collect(&f.residency, None, &mut Unfit::Refused).await {
             Ok(()) => Ok(()),
             Err(Unwritten::Failed(error)) => Err(error),
@@ -116,7 +116,7 @@ impl ShootState {
     /// Fails before a restore if the ShootState declares more bytes than the etcd of this seed takes. A
     /// restore checks the content itself before the first part of the content is written.
     pub async fn check_size(f: &Facts) -> Result<()> {
-        match limit::check_declared(f).await {
+        match check_declared_size(f).await {
             // The right to read follows the hand-over within a second, and the flow waits for the right.
             Err(Error::NotReady { .. }) => Ok(()),
             other => other,
@@ -154,6 +154,11 @@ impl ShootState {
             None => Ok(None),
         }
     }
+}
+
+/// Fails if the ShootState declares more bytes than this seed restores.
+async fn check_declared_size(f: &Facts) -> Result<()> {
+    limit::check_declared(&f.garden, &f.shoot, f.residency.settings.shoot_state_limit).await
 }
 
 fn incomplete(residency: &Residency, why: &str) -> Error {
@@ -230,7 +235,8 @@ impl Facts {
         if let Some(opened) = self.shoot_state_cache.find_opened(&state) {
             return Ok(Some(opened));
         }
-        let opened = Arc::new(Opened::open(place, state, limit::of_operation(self)).await?);
+        let limit = limit::of_operation(self.operation, self.residency.settings.shoot_state_limit);
+        let opened = Arc::new(Opened::open(place, state, limit).await?);
         self.shoot_state_cache.keep_opened(&opened);
         Ok(Some(opened))
     }
