@@ -302,5 +302,11 @@ fn provider_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> 
 }
 
 #[cfg(test)]
+#[path = "preflight_takeover_tests.rs"]
+mod takeover_tests;
+#[cfg(test)]
 #[path = "preflight_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "preflight_world.rs"]
+mod world;

@@ -4,112 +4,19 @@
 
 use std::collections::BTreeMap;
 
-use api::gardencore::{
-    BackupBucketSpec, BackupBucketStatus, BackupEntrySpec, SeedSpec, SeedStatus, ShootSpec, ShootStatus,
-    seed::{SeedBackup, SeedDNSProviderConfig, SeedProvider, ShootNetworks},
-    shoot::{FormerSeed, Networking},
+use api::{
+    gardencore::{
+        seed::{SeedDNSProviderConfig, ShootNetworks},
+        shoot::{FormerSeed, Networking},
+    },
+    meta::Condition,
 };
-use api::meta::{Condition, LastOperation, LastOperationType};
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
-
 use serde_json::json;
 
-use super::*;
-
-fn epoch() -> Time {
-    Time(Timestamp::UNIX_EPOCH)
-}
-
-struct World {
-    shoot: Shoot,
-    destination: Option<Seed>,
-    source: Option<Seed>,
-    backup_entry: Option<BackupEntry>,
-    bucket: Option<BackupBucket>,
-    extensions: Extensions,
-}
-
-fn seed(name: &str) -> Seed {
-    let mut seed = Seed::new(
-        name,
-        SeedSpec {
-            backup: Some(SeedBackup {
-                provider: "local".into(),
-                ..SeedBackup::default()
-            }),
-            provider: SeedProvider {
-                type_: "local".into(),
-                ..SeedProvider::default()
-            },
-            ..SeedSpec::default()
-        },
-    );
-    let conditions = [
-        "GardenletReady",
-        "SeedSystemComponentsHealthy",
-        "BackupBucketsReady",
-    ]
-    .map(|t| Condition::new(t, ConditionStatus::True, "Fine", "All is well.", epoch()));
-    seed.status = Some(SeedStatus {
-        conditions: conditions.to_vec(),
-        ..SeedStatus::default()
-    });
-    seed
-}
-
-fn world() -> World {
-    let mut shoot = Shoot::new(
-        "crazy",
-        ShootSpec {
-            seed_name: Some("b".into()),
-            ..ShootSpec::default()
-        },
-    );
-    shoot.status = Some(ShootStatus {
-        seed_name: Some("a".into()),
-        ..ShootStatus::default()
-    });
-    let mut bucket = BackupBucket::new("uid-of-b", BackupBucketSpec::default());
-    bucket.status = Some(BackupBucketStatus {
-        last_operation: Some(LastOperation {
-            description: String::new(),
-            last_update_time: epoch(),
-            progress: 100,
-            state: LastOperationState::Succeeded,
-            type_: LastOperationType::Create,
-        }),
-        ..BackupBucketStatus::default()
-    });
-    World {
-        shoot,
-        destination: Some(seed("b")),
-        source: Some(seed("a")),
-        backup_entry: Some(BackupEntry::new("entry", BackupEntrySpec::default())),
-        bucket: Some(bucket),
-        extensions: Extensions::default(),
-    }
-}
-
-fn judged(change: impl FnOnce(&mut World)) -> Option<Verdict> {
-    let mut world = world();
-    change(&mut world);
-    judge(&Move {
-        shoot: &world.shoot,
-        destination: world.destination.as_ref(),
-        source: world.source.as_ref(),
-        backup_entry: world.backup_entry.as_ref(),
-        bucket: world.bucket.as_ref(),
-        extensions: &world.extensions,
-    })
-}
-
-#[track_caller]
-fn refused(reason: &str, words: &str, change: impl FnOnce(&mut World)) {
-    let verdict = judged(change).unwrap();
-    assert!(!verdict.ready);
-    assert_eq!(verdict.reason, reason);
-    assert!(verdict.message.contains(words), "{}", verdict.message);
-}
+use super::{
+    world::{World, epoch, judged, refused},
+    *,
+};
 
 #[test]
 fn a_move_between_two_good_seeds_may_begin() {
@@ -409,79 +316,6 @@ fn extensions_of_the_destination() {
     let codes = |kinds| judged(change(kinds)).unwrap().codes();
     assert_eq!(codes(all), [ErrorCode::ErrRetryableInfraDependencies]);
     assert_eq!(codes(&all[..1]), [ErrorCode::ErrConfigurationProblem]);
-}
-
-/// A planned move needs no fence, and its message says that a takeover on the way would be refused.
-#[test]
-fn a_move_between_seeds_with_other_servers_begins_and_says_that_a_takeover_would_not() {
-    let same = moved_between(&["192.0.2.1:53"], &["192.0.2.1:53"], |_| ());
-    assert!(!same.contains("Without the help"), "{same}");
-    let differs = moved_between(&["192.0.2.1:53"], &["192.0.2.2:53"], |_| ());
-    for part in [
-        "would not be taken over",
-        "asks 192.0.2.1:53",
-        "asks 192.0.2.2:53",
-    ] {
-        assert!(differs.contains(part), "{differs}");
-    }
-}
-
-#[test]
-fn a_move_says_which_report_of_the_source_would_keep_a_takeover_from_beginning() {
-    type Change = fn(&mut ShootStatus);
-    let rows: [(Change, &str); 5] = [
-        (|status| status.owner_checks[0].terms = None, "has no terms"),
-        (
-            |status| status.owner_checks[0].terms = Some("before".to_owned()),
-            "has other terms",
-        ),
-        (
-            |status| status.conditions.clear(),
-            "has never reported that all processes",
-        ),
-        (
-            |status| status.owner_checks[0].servers_named = None,
-            "has not reported which DNS servers",
-        ),
-        (
-            |status| status.owner_checks[0].host_clock = Some("None".to_owned()),
-            "silence alone begins no takeover: the clock of seed a may stop",
-        ),
-    ];
-    for (change, part) in rows {
-        let message = moved_between(&["192.0.2.1:53"], &["192.0.2.1:53"], change);
-        assert!(message.contains(part), "{part}: {message}");
-    }
-}
-
-/// The message of a move between seeds with owner checks, where the source has reported all of its checks.
-/// `change` edits the status.
-fn moved_between(source: &[&str], destination: &[&str], change: fn(&mut ShootStatus)) -> String {
-    let checks = |authorities: &[&str]| {
-        let settings = json!({"ownerChecks": {"enabled": true, "authorities": authorities}});
-        serde_json::from_value(settings).unwrap()
-    };
-    let verdict = judged(|world| {
-        let from = world.source.as_mut().unwrap();
-        from.spec.settings = Some(checks(source));
-        world.destination.as_mut().unwrap().spec.settings = Some(checks(destination));
-        let status = world.shoot.status.as_mut().unwrap();
-        let report = json!({"seedName": "a", "epoch": status.epoch(), "servers": source, "serversNamed": true, "hostClock": "Rtc",
-            "terms": placement::owner_terms::hash(from, status.epoch())});
-        status.owner_checks = vec![serde_json::from_value(report).unwrap()];
-        let complete = ConditionStatus::True;
-        status.conditions = vec![Condition::new(
-            "OwnerChecksComplete",
-            complete,
-            "TermsApplied",
-            "All is well.",
-            epoch(),
-        )];
-        change(status);
-    });
-    let verdict = verdict.unwrap();
-    assert!(verdict.ready, "{verdict:?}");
-    verdict.message
 }
 
 /// The move makes room, and the user is informed before.
