@@ -1,0 +1,99 @@
+//! Reservations beside each other, and in the domains of seeds.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use super::*;
+
+fn claim(uid: &str, domain: &str, is_reserved: bool, second: i64) -> DomainClaim {
+    DomainClaim {
+        uid: uid.to_owned(),
+        domain: domain.to_owned(),
+        is_reserved,
+        created: Some(Time(jiff::Timestamp::from_second(second).unwrap())),
+    }
+}
+
+fn seeds() -> Vec<Seed> {
+    let dns = |domain: &str| json!({"type": "local", "domain": domain, "credentialsRef": {"kind": "Secret", "name": "dns"}});
+    let seed = json!({"metadata": {"name": "a"}, "spec": {"networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+        "provider": {"type": "local", "region": "local"},
+        "dns": {"internal": dns("seeds.test"), "defaults": [dns("shoots.test"), dns("dev.shoots.test")]}}});
+    vec![serde_json::from_value(seed).unwrap()]
+}
+
+fn is_free(claim: &DomainClaim, others: &[DomainClaim]) -> bool {
+    obstacle(claim, "web.dev", others, &seeds()).is_none()
+}
+
+#[test]
+fn a_reserved_domain_keeps_its_tree() {
+    let reserved = [claim("one", "apps.customer.test", true, 9)];
+    for (domain, free) in [
+        ("apps.customer.test", false),
+        ("web.apps.customer.test", false),
+        ("customer.test", false),
+        ("other.customer.test", true),
+        ("myapps.customer.test", true),
+    ] {
+        assert_eq!(
+            is_free(&claim("two", domain, false, 1), &reserved),
+            free,
+            "{domain}"
+        );
+    }
+    assert!(
+        is_free(&claim("one", "apps.customer.test", false, 1), &reserved),
+        "its own"
+    );
+}
+
+#[test]
+fn without_a_reservation_the_older_shoot_comes_first() {
+    let (old, young) = (
+        claim("b", "customer.test", false, 1),
+        claim("a", "customer.test", false, 2),
+    );
+    let all = [old.clone(), young.clone()];
+    assert!(is_free(&old, &all));
+    assert!(!is_free(&young, &all));
+    // Of the same second, the uid decides.
+    let same = claim("a", "customer.test", false, 1);
+    let all = [old.clone(), same.clone()];
+    assert!(is_free(&same, &all));
+    assert!(!is_free(&old, &all));
+}
+
+/// Else a member could create an older Shoot above a domain, and keep names below that domain from all
+/// later Shoots.
+#[test]
+fn a_refused_shoot_blocks_no_domain() {
+    let all = [
+        claim("one", "apps.customer.test", true, 5),
+        claim("refused", "customer.test", false, 1),
+    ];
+    assert!(is_free(&claim("new", "web.customer.test", false, 9), &all));
+}
+
+#[test]
+fn names_of_seeds_belong_to_no_domain() {
+    for (domain, free) in [
+        ("web.dev.internal.seeds.test", false),
+        ("internal.seeds.test", false),
+        ("seeds.test", false),
+        ("test", false),
+        ("other.seeds.test", true),
+        ("web.prod.shoots.test", false),
+        ("shoots.test", false),
+        ("web.dev.shoots.test", true),
+        ("x.web.dev.shoots.test", false),
+    ] {
+        assert_eq!(is_free(&claim("two", domain, false, 1), &[]), free, "{domain}");
+    }
+    let text = obstacle(&claim("two", "seeds.test", false, 1), "web.dev", &[], &seeds()).unwrap();
+    assert!(
+        text.contains("the domain internal.seeds.test of Seed a"),
+        "{text}"
+    );
+}
