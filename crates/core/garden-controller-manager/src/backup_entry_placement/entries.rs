@@ -2,8 +2,8 @@
 
 use api::{
     constants::{
-        BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, OPERATION, OWNERSHIP_EPOCH,
-        TIMESTAMP,
+        BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION,
+        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, OPERATION, OWNERSHIP_EPOCH, TIMESTAMP,
     },
     gardencore::{BackupEntry, BackupEntrySpec, Seed, Shoot},
 };
@@ -112,13 +112,16 @@ pub(super) fn entry(shoot: &Shoot, host: &Seed, name: &str, bucket: &str) -> Bac
 
 /// The change that assigns an entry to the host. An operation that was asked for ends: the former seed may
 /// not change annotations any more. The epochs that the former seed has written end too. Otherwise a hostile
-/// seed could let the host begin early, with an epoch that blocks the bucket of the host.
+/// seed could let the host begin early, with an epoch that blocks the bucket of the host. A report of an
+/// earlier copy, or a preset forced deletion, would remove the only backups.
 #[must_use]
 pub(super) fn assignment(shoot: &Shoot, host: &Seed, bucket: &str, entry: &BackupEntry) -> Value {
     let mut body = json!({
         "metadata": {"annotations": {
             (BACKUP_ENTRY_ASSIGNED_IN_EPOCH): epoch(shoot),
             (BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH): null,
+            (BACKUP_ENTRY_BACKUPS_COPIED): null,
+            (BACKUP_ENTRY_FORCE_DELETION): null,
             (OWNERSHIP_EPOCH): null,
             (OPERATION): null,
             (TIMESTAMP): null,
@@ -233,7 +236,13 @@ mod tests {
         assert_eq!(body["spec"], json!({"seedName": "b", "bucketName": "bucket-b"}));
         let annotations = &body["metadata"]["annotations"];
         assert_eq!(annotations[BACKUP_ENTRY_ASSIGNED_IN_EPOCH], "2");
-        for ended in [OPERATION, OWNERSHIP_EPOCH, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH] {
+        for ended in [
+            OPERATION,
+            OWNERSHIP_EPOCH,
+            BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH,
+            BACKUP_ENTRY_BACKUPS_COPIED,
+            BACKUP_ENTRY_FORCE_DELETION,
+        ] {
             assert_eq!(annotations.get(ended), Some(&Value::Null), "{ended}");
         }
         // A former version assigned the seed alone.

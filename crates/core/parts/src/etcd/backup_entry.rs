@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt};
 use placement::names;
 use runtime::client::{Cluster, Garden, apply, wait};
 use runtime::{Error, Result, error::Explain};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::source_bucket::{SOURCE, look_recorded, recorded};
 use crate::{
@@ -349,13 +349,7 @@ impl Facts {
         } else {
             operation::RECONCILE
         };
-        let mut annotations = annotations(what);
-        let assigned = constants::BACKUP_ENTRY_ASSIGNED_IN_EPOCH;
-        // Epoch 1 has no annotation on the entries of an older version.
-        if self.epoch() > 1 || entry.annotations().contains_key(assigned) {
-            annotations.insert(constants::OWNERSHIP_EPOCH.to_owned(), self.epoch().to_string());
-        }
-        let body = json!({"metadata": {"annotations": annotations}});
+        let body = request(entry, what, self.epoch());
         let written = FIELD_MANAGER
             .merge(&self.entries(), &entry.name_any(), &body)
             .await;
@@ -400,6 +394,19 @@ impl Facts {
     fn entries(&self) -> Api<gardencore::BackupEntry> {
         self.garden.namespaced(&self.shoot_namespace())
     }
+}
+
+/// The change that requests an operation. This flow copies later: a preset report of copied backups ends, or
+/// a deletion would remove the only backups.
+fn request(entry: &gardencore::BackupEntry, what: &str, epoch: i64) -> Value {
+    let mut annotations = json!(annotations(what));
+    annotations[constants::BACKUP_ENTRY_BACKUPS_COPIED] = Value::Null;
+    let assigned = constants::BACKUP_ENTRY_ASSIGNED_IN_EPOCH;
+    // Epoch 1 has no annotation on the entries of an older version.
+    if epoch > 1 || entry.annotations().contains_key(assigned) {
+        annotations[constants::OWNERSHIP_EPOCH] = json!(epoch.to_string());
+    }
+    json!({"metadata": {"annotations": annotations}})
 }
 
 fn look_reconciled(entry: &gardencore::BackupEntry, own_seed: &str) -> ObjectState {

@@ -78,6 +78,20 @@ fn an_entry_is_awaited_until_it_names_this_seed_and_the_bucket() {
     assert!(why(Some(&of_a)).contains("must name bucket bucket-b"));
 }
 
+/// A former host may have written the report.
+#[test]
+fn a_restore_ends_a_preset_report_of_copied_backups() {
+    let body = request(&entry("source-a", "former"), operation::RESTORE, 2);
+    let annotations = &body["metadata"]["annotations"];
+    let copied = annotations.get(constants::BACKUP_ENTRY_BACKUPS_COPIED);
+    assert_eq!(copied, Some(&Value::Null));
+    assert_eq!(annotations[constants::OWNERSHIP_EPOCH], "2");
+    assert_eq!(annotations[constants::OPERATION], operation::RESTORE);
+    let of_an_older_version = request(&entry("a", "own"), operation::RECONCILE, 1);
+    let annotations = &of_an_older_version["metadata"]["annotations"];
+    assert_eq!(annotations.get(constants::OWNERSHIP_EPOCH), None);
+}
+
 /// garden-controller-manager releases the entry within a second: the restore must not report a
 /// configuration problem.
 #[test]
