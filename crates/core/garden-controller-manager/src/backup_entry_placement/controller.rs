@@ -28,7 +28,10 @@ use serde_json::json;
 
 use super::{
     decision::{abandoned_on, heir},
-    entries::{OwnEntryStep, SOURCE, adoption, assignment, entry, is_assigned, own_entry_step},
+    entries::{
+        OwnEntryStep, SOURCE, adoption, assignment, entry, is_assigned, left_note, own_entry_step,
+        release_note,
+    },
     source::{SourceVerdict, is_restored, judge_source, needs_source_entry, source_seed},
 };
 use crate::{Context, MANAGER};
@@ -38,6 +41,8 @@ pub(super) const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
 /// Requeue interval of an entry that is being deleted. The end of the entry wakes this controller, except for
 /// an entry without an owner reference.
 const DELETION_REQUEUE: Duration = Duration::from_secs(30);
+/// Reason of the Event about a bucket that a source BackupEntry leaves with backups.
+const RELEASED: &str = "SourceBackupEntryReleased";
 
 struct BackupEntryPlacement {
     context: Context,
@@ -234,7 +239,7 @@ impl BackupEntryPlacement {
             .as_ref()
             .filter(|source| source.metadata.deletion_timestamp.is_some())
         {
-            return self.release(shoot, source).await;
+            return self.release(shoot, host, source).await;
         }
         let is_needed = own.is_none_or(|own| needs_source_entry(shoot, host, bucket, own));
         let is_needed = is_needed && host.uid().as_deref() != Some(bucket);
@@ -251,6 +256,15 @@ impl BackupEntryPlacement {
         let is_hosted = source.spec.seed_name.as_ref() == Some(&host.name_any());
         if !is_needed && (is_hosted || !is_restored(shoot)) {
             return Ok(Written::Yes);
+        }
+        if let Some(note) = left_note(host, bucket, &source) {
+            tracing::warn!(
+                entry = name,
+                bucket = source.spec.bucket_name,
+                "a source BackupEntry leaves a bucket"
+            );
+            let events = &self.context.events;
+            events.answer_with_warning(shoot, RELEASED, &note).await;
         }
         let body = assignment(shoot, host, bucket, &source);
         match MANAGER.try_merge_of(&self.entries(shoot), &source, &body).await? {
@@ -280,7 +294,7 @@ impl BackupEntryPlacement {
     }
 
     /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it.
-    async fn release(&self, shoot: &Shoot, source: &BackupEntry) -> Result<Written> {
+    async fn release(&self, shoot: &Shoot, host: &Seed, source: &BackupEntry) -> Result<Written> {
         let Some(seed) = abandoned_on(shoot, source) else {
             return Ok(Written::Waits);
         };
@@ -288,15 +302,10 @@ impl BackupEntryPlacement {
             return Ok(Written::Conflict);
         }
         let (name, bucket) = (source.name_any(), &source.spec.bucket_name);
-        let note = format!(
-            "BackupEntry {name} of an earlier move was released, because the shoot was taken over from seed {seed}, which was deleting \
-             the backups of the entry. Backups may stay in bucket {bucket}: if seed {seed} does not come back, delete the objects there \
-             below {}/",
-            name.trim_start_matches(SOURCE)
-        );
+        let note = release_note(host, seed, source);
         tracing::warn!(entry = name, seed, bucket, "a source BackupEntry was released");
         let events = &self.context.events;
-        events.warning(shoot, "SourceBackupEntryReleased", &note).await;
+        events.warning(shoot, RELEASED, &note).await;
         // An entry of the same name may be created now.
         Ok(Written::Conflict)
     }

@@ -134,6 +134,45 @@ pub(super) fn assignment(shoot: &Shoot, host: &Seed, bucket: &str, entry: &Backu
     body
 }
 
+/// The Event about a source entry that was released from a seed that was deleting the backups. The host keeps
+/// the backups of the shoot in a folder of the same name in the bucket of the host.
+#[must_use]
+pub(super) fn release_note(host: &Seed, seed: &str, source: &BackupEntry) -> String {
+    let (name, bucket) = (source.name_any(), &source.spec.bucket_name);
+    let remains = if host.uid().as_ref() == Some(bucket) {
+        format!("Bucket {bucket} is that of the shoot's seed: delete nothing there")
+    } else {
+        format!(
+            "Backups may stay in bucket {bucket}: if seed {seed} does not come back, delete the objects there below {}/",
+            folder(source)
+        )
+    };
+    format!(
+        "BackupEntry {name} of an earlier move was released, because the shoot was taken over from seed {seed}, which was deleting \
+         the backups of the entry. {remains}"
+    )
+}
+
+/// The Event about a bucket that a source entry leaves by an assignment; `None` if the entry leaves no
+/// bucket, or leaves the bucket of the host.
+#[must_use]
+pub(super) fn left_note(host: &Seed, bucket: &str, source: &BackupEntry) -> Option<String> {
+    let (name, left) = (source.name_any(), source.spec.bucket_name.as_str());
+    let is_left = left != bucket && host.uid().as_deref() != Some(left);
+    is_left.then(|| {
+        format!(
+            "BackupEntry {name} of an earlier move names bucket {bucket} instead of bucket {left}, because the shoot is restored from \
+             bucket {bucket}. Backups may stay in bucket {left}: when the restore has succeeded, delete the objects there below {}/",
+            folder(source)
+        )
+    })
+}
+
+/// The folder of the backups in each bucket.
+fn folder(source: &BackupEntry) -> String {
+    source.name_any().trim_start_matches(SOURCE).to_owned()
+}
+
 /// The change that gives an entry its owner reference.
 #[must_use]
 pub(super) fn adoption(shoot: &Shoot) -> Value {
@@ -264,5 +303,27 @@ mod tests {
             .annotations_mut()
             .insert(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.into(), "1".into());
         assert!(!is_assigned(&web, &b, "bucket-a", &source));
+    }
+
+    /// The destination has died after it opened the copy and before it deleted the source entry.
+    #[test]
+    fn a_bucket_that_a_source_entry_leaves_is_named() {
+        let (web, c) = (shoot("c", &restored()), seed("c"));
+        let source = entry(&web, &seed("b"), "source-e", "bucket-a");
+        let note = left_note(&c, "bucket-b", &source).unwrap();
+        assert!(
+            note.contains("may stay in bucket bucket-a") && note.ends_with("below e/"),
+            "{note}"
+        );
+        assert_eq!(left_note(&c, "bucket-a", &source), None);
+        // The shoot is back in the bucket: an administrator must not delete the live backups.
+        assert_eq!(left_note(&seed("a"), "bucket-b", &source), None);
+        let released = release_note(&seed("a"), "b", &source);
+        assert!(released.ends_with("delete nothing there"), "{released}");
+        let released = release_note(&c, "b", &source);
+        assert!(
+            released.ends_with("delete the objects there below e/"),
+            "{released}"
+        );
     }
 }
