@@ -32,7 +32,7 @@ use super::{
     decision::{
         self, awaits_flow, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy,
     },
-    deletion::{Deletion, decide},
+    deletion::{Deletion, decide, left_behind},
     object::{ask, wanted},
 };
 use crate::{
@@ -127,11 +127,21 @@ impl Reconciler<BackupEntry> for BackupEntryController {
     }
 
     async fn cleanup(&self, entry: Arc<BackupEntry>) -> Result<Next> {
-        // No flow of this seed has begun with the entry, so the seed has no object and no backups to delete.
+        let shoot = self.shoot_of(&entry).await?;
+        // No flow of this seed has begun with the entry, so the seed has no object of the entry. The right to
+        // the credentials of a former seed has ended with the Shoot.
         if awaits_flow(&entry) && self.get_extension(&entry).await?.is_none() {
+            if let Some(note) = left_behind(&entry, shoot.as_ref()) {
+                tracing::warn!(
+                    entry = entry.name_any(),
+                    bucket = entry.spec.bucket_name,
+                    "backups of a deleted shoot may stay"
+                );
+                let events = &self.context.runner.events;
+                events.warning(entry.as_ref(), "BackupsLeftBehind", &note).await;
+            }
             return self.forget(&entry).await;
         }
-        let shoot = self.shoot_of(&entry).await?;
         let namespace_exists = self.namespace_exists(shoot.as_ref()).await?;
         let grace = self.context.deletion_grace;
         let original = self.original(&entry).await?;

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use api::{
-    constants::{BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION, BACKUPS_COPIED_BUT_FINAL},
+    constants::{
+        BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION,
+        BACKUPS_COPIED_BUT_FINAL, finalizer::GARDENER,
+    },
     gardencore::{BackupEntry, Shoot},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -90,6 +93,25 @@ fn is_true(entry: &BackupEntry, annotation: &str) -> bool {
         .annotations()
         .get(annotation)
         .is_some_and(|value| value == "true")
+}
+
+/// The Event about backups of an earlier epoch that stay in their bucket, because no flow of this seed has
+/// begun with the entry. `None` for an entry of the first epoch, and for a Shoot that may need the backups.
+pub(super) fn left_behind(entry: &BackupEntry, shoot: Option<&Shoot>) -> Option<String> {
+    let is_taken_down = |shoot: &Shoot| {
+        let is_deleted = shoot.metadata.deletion_timestamp.is_some();
+        is_deleted && !shoot.finalizers().iter().any(|name| name == GARDENER)
+    };
+    let assigned = entry.annotations().get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH);
+    let has_earlier = names_source(entry) || assigned.is_some_and(|epoch| epoch != "1");
+    let (name, bucket) = (entry.name_any(), &entry.spec.bucket_name);
+    let folder = name.strip_prefix(SOURCE_PREFIX).unwrap_or(&name);
+    (has_earlier && shoot.is_none_or(is_taken_down)).then(|| {
+        format!(
+            "The shoot was deleted before the flow of its seed began with BackupEntry {name}. Backups may stay in bucket {bucket}: \
+             delete the objects there below {folder}/"
+        )
+    })
 }
 
 /// Entries are owned by their Shoot; an entry without an owner belongs to the Shoot whose uid ends its name.
@@ -222,5 +244,32 @@ mod tests {
             // The entry of the shoot itself decides about this bucket.
             assert_eq!(decided(&of("new", "false"), Some(&original)), Deletion::Forget);
         }
+    }
+
+    /// The deletion was forced in the middle of a move, before the destination began with the entries.
+    #[test]
+    fn backups_of_an_earlier_epoch_that_stay_are_named() {
+        let of = |name: &str, epoch: &str| {
+            let mut entry = entry(name);
+            entry.spec.bucket_name = "former".into();
+            entry.metadata.annotations =
+                Some([(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.to_owned(), epoch.to_owned())].into());
+            entry
+        };
+        let (own, source) = ("shoot--dev--web--u1", "source-shoot--dev--web--u1");
+        for entry in [of(source, "2"), of(own, "2")] {
+            let note = left_behind(&entry, None).unwrap();
+            let words = "may stay in bucket former: delete the objects there below shoot--dev--web--u1/";
+            assert!(note.ends_with(words), "{note}");
+        }
+        assert_eq!(left_behind(&of(own, "1"), None), None);
+        // A Shoot that exists may still be restored from these backups.
+        let mut shoot = shoot();
+        assert_eq!(left_behind(&of(source, "2"), Some(&shoot)), None);
+        shoot.metadata.deletion_timestamp = Some(Time(at(0)));
+        shoot.metadata.finalizers = Some(vec![GARDENER.to_owned()]);
+        assert_eq!(left_behind(&of(source, "2"), Some(&shoot)), None);
+        shoot.metadata.finalizers = None;
+        assert!(left_behind(&of(source, "2"), Some(&shoot)).is_some());
     }
 }
