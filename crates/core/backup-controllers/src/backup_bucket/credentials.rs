@@ -91,6 +91,18 @@ impl Credentials {
         Ok(true)
     }
 
+    /// The sentence about an earlier copy that stays in use, if the right to the original has ended.
+    pub(crate) async fn ended_right(&self, bucket: &BackupBucket) -> Option<String> {
+        let (namespace, name) = location(bucket).ok()?;
+        let secrets: Api<Secret> = self.garden.namespaced(&namespace);
+        match secrets.get_opt(&name).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                Some(earlier_copy(&self.name, &namespace, &name))
+            }
+            _ => None,
+        }
+    }
+
     /// Requests the deletion of the copy. A finalizer of a provider that is gone must not keep credentials in
     /// the seed for ever. Each provider removes its own finalizer, so this call does not wait.
     pub(crate) async fn remove(&self) -> Result<()> {
@@ -110,6 +122,13 @@ fn without_right(has_copy: bool, namespace: &str, name: &str) -> Result<bool> {
              stays so: a seed reads the credentials of its own bucket, and during a restore those of the former seed's bucket"
         ),
     ))
+}
+
+fn earlier_copy(copy: &str, namespace: &str, name: &str) -> String {
+    format!(
+        "The deletion uses an earlier copy of the credentials, as the right to Secret {namespace}/{name} of the garden has ended: if \
+         the credentials have changed since, write them into Secret {GARDEN_NAMESPACE}/{copy} of the seed"
+    )
 }
 
 /// Namespace and name of the original. The gardenlet of the bucket's seed wrote the reference, so only the
@@ -182,6 +201,19 @@ mod tests {
         assert!(
             waits.to_string().contains("the right to Secret seed-a/backup"),
             "{waits}"
+        );
+    }
+
+    #[test]
+    fn the_sentence_about_an_earlier_copy_names_both_secrets() {
+        let told = earlier_copy("entry-source-e", "seed-a", "backup");
+        assert!(
+            told.contains("the right to Secret seed-a/backup of the garden has ended"),
+            "{told}"
+        );
+        assert!(
+            told.ends_with("write them into Secret garden/entry-source-e of the seed"),
+            "{told}"
         );
     }
 }

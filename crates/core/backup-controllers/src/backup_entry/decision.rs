@@ -237,9 +237,17 @@ pub(super) fn handed_over(entry: &BackupEntry, now: Time) -> Value {
     json!({ "lastOperation": operation, "lastError": null, "seedName": entry.spec.seed_name })
 }
 
-/// The last error of the seed's object; `None` if there is none, or the status holds the error already.
-pub(super) fn deletion_error(entry: &BackupEntry, found: &extensions::BackupEntry) -> Option<Value> {
-    let error = found.default_status()?.last_error.clone()?;
+/// The last error of the seed's object, with the note; `None` if there is none, or the status holds the error
+/// already.
+pub(super) fn deletion_error(
+    entry: &BackupEntry,
+    found: &extensions::BackupEntry,
+    note: Option<&str>,
+) -> Option<Value> {
+    let mut error = found.default_status()?.last_error.clone()?;
+    if let Some(note) = note {
+        error.description = format!("{}. {note}", error.description.trim_end_matches('.'));
+    }
     let told = entry.status.as_ref().and_then(|s| s.last_error.as_ref());
     (told.map(|e| &e.description) != Some(&error.description)).then(|| json!({ "lastError": error }))
 }

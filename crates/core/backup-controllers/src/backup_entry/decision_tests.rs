@@ -200,6 +200,30 @@ fn handing_over_names_the_other_seed() {
     assert_eq!(body["lastOperation"]["state"], "Succeeded");
 }
 
+#[test]
+fn an_error_of_a_deletion_has_its_note_and_is_told_once() {
+    let mut going = entry("a", Some("a"), Some(last(Reconcile, Succeeded, 100)));
+    let mut found = theirs(100);
+    assert_eq!(deletion_error(&going, &found, Some("note")), None);
+    found.default_status_mut().last_error = Some(LastError {
+        description: "refused.".into(),
+        task_id: None,
+        codes: vec![ErrorCode::ErrInfraUnauthorized],
+        last_update_time: None,
+    });
+    let told = |going: &BackupEntry, note| deletion_error(going, &found, note);
+    assert_eq!(
+        told(&going, None).unwrap()["lastError"]["description"],
+        "refused."
+    );
+    let error = told(&going, Some("note")).unwrap()["lastError"].clone();
+    assert_eq!(error["description"], "refused. note");
+    assert_eq!(error["codes"], json!(["ERR_INFRA_UNAUTHORIZED"]));
+    going.status.as_mut().unwrap().last_error = Some(serde_json::from_value(error).unwrap());
+    assert_eq!(told(&going, Some("note")), None);
+    assert!(told(&going, None).is_some());
+}
+
 /// A recovered seed still has the objects that a planned move would have removed.
 #[test]
 fn what_another_seed_was_given_is_left_here_unless_it_is_handed_over_or_deleted() {

@@ -4,7 +4,7 @@ use api::{
     constants::{
         BACKUP_ENTRY_BACKUPS_COPIED, CONFIRMATION_DELETION, OPERATION, TIMESTAMP, operation::MIGRATE,
     },
-    extensions,
+    extensions::{self, ExtensionObject as _},
     gardencore::{BackupEntry, Shoot},
 };
 use k8s_openapi::api::core::v1::Namespace;
@@ -69,7 +69,7 @@ impl BackupEntryController {
                 .merge(&theirs, &name, &json!({"metadata": {"annotations": annotations}}))
                 .await?;
         }
-        self.tell_error(entry, &found).await?;
+        self.tell_error(entry, &found, None).await?;
         Ok(false)
     }
 
@@ -102,13 +102,26 @@ impl BackupEntryController {
                 .await?;
             apply::delete(&theirs, &found.name_any()).await?;
         }
-        self.tell_error(entry, &found).await?;
+        let note = self.ended_right(entry, &found).await;
+        self.tell_error(entry, &found, note.as_deref()).await?;
         Ok(Next::After(ERROR_REQUEUE))
     }
 
-    async fn tell_error(&self, entry: &BackupEntry, found: &extensions::BackupEntry) -> Result<()> {
+    /// Why the credentials of a failing deletion may be old.
+    async fn ended_right(&self, entry: &BackupEntry, found: &extensions::BackupEntry) -> Option<String> {
+        found.default_status()?.last_error.as_ref()?;
+        let bucket = self.bucket(entry).await.ok()?;
+        self.credentials(entry).ended_right(&bucket).await
+    }
+
+    async fn tell_error(
+        &self,
+        entry: &BackupEntry,
+        found: &extensions::BackupEntry,
+        note: Option<&str>,
+    ) -> Result<()> {
         if self.is_mine(entry)
-            && let Some(body) = decision::deletion_error(entry, found)
+            && let Some(body) = decision::deletion_error(entry, found, note)
         {
             self.write(entry, &body).await?;
         }
