@@ -59,8 +59,10 @@ mod tests {
             (Some("shoot--dev--web"), "infrastructure", "dev"),
             (Some("shoot--dev--shop"), "infrastructure", "dev"),
             (None, "shoot--dev--web--uid", "dev"),
+            (None, "source-shoot--dev--web--uid", "dev"),
             (Some("garden"), "ingress", "garden"),
             (None, "bucket", "bucket"),
+            (None, "source-bucket", "source-bucket"),
         ] {
             let mut object = ConfigMap::default();
             object.metadata.namespace = namespace.map(str::to_owned);

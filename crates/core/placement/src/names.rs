@@ -12,6 +12,9 @@ const DEFAULT_SERVICES: &str = ShootNetworks::SERVICES;
 /// Pods network of a shoot without a pods network.
 const DEFAULT_PODS: &str = ShootNetworks::PODS;
 
+/// Prefix of the name of a source BackupEntry.
+const SOURCE_ENTRY: &str = "source-";
+
 /// The names of a single shoot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
@@ -101,9 +104,11 @@ pub fn technical_id(shoot: &Shoot, project: &str) -> String {
     )
 }
 
-/// The project in a technical id, or in a name that begins with a technical id. `None` for further names.
+/// The project in a technical id, or in the name of a BackupEntry or source BackupEntry, which has a technical
+/// id. `None` for further names.
 #[must_use]
-pub fn project_in(technical_id: &str) -> Option<&str> {
+pub fn project_in(name: &str) -> Option<&str> {
+    let technical_id = name.strip_prefix(SOURCE_ENTRY).unwrap_or(name);
     let (project, _) = technical_id.strip_prefix("shoot--")?.split_once("--")?;
     Some(project)
 }
@@ -196,6 +201,8 @@ mod tests {
         for (name, project) in [
             ("shoot--dev--web", Some("dev")),
             ("shoot--dev--web--5f1c-uid", Some("dev")),
+            ("source-shoot--dev--web--5f1c-uid", Some("dev")),
+            ("source-garden", None),
             ("shoot--my-team--a-b", Some("my-team")),
             ("shoot--dev", None),
             ("garden-dev", None),
