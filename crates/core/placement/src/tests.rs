@@ -6,7 +6,7 @@ use api::gardencore::Shoot;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Operation, OwnerAction, Role, approval, role, traveller, wanted};
+use super::{Operation, OwnerAction, Role, approval, credentials, role, traveller, wanted};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 
@@ -235,6 +235,34 @@ fn a_move_keeps_to_the_specification_that_was_approved() {
         version(&traveller(&edited, Operation::Restore).unwrap()),
         "1.34.4"
     );
+}
+
+/// The destination may read the Secret of the present provider alone.
+#[test]
+fn a_move_takes_the_dns_providers_of_the_present_shoot() {
+    let dns = |domain: &str, secret: &str| json!({"domain": domain, "providers": [{"type": "t", "secretName": secret}]});
+    let of = |approved_dns: Value, present: Value, operation: Operation| {
+        let mut over = approved(moving(("Migrate", "Processing")), 1);
+        over["status"]["migration"]["spec"]["dns"] = approved_dns;
+        over["spec"]["dns"] = present;
+        if operation == Operation::Restore {
+            over["status"]["seedName"] = json!("b");
+        }
+        let traveller = traveller(&shoot(&over), operation).unwrap();
+        let secret = credentials::dns_secret(&traveller).map(str::to_owned);
+        let domain = traveller.spec.dns.and_then(|dns| dns.domain);
+        (domain.unwrap_or_default(), secret.unwrap_or_default())
+    };
+    let pair = |domain: &str, secret: &str| (domain.to_owned(), secret.to_owned());
+    for operation in [Operation::Migrate, Operation::Restore] {
+        let renewed = of(dns("a.test", "old"), dns("a.test", "new"), operation);
+        assert_eq!(renewed, pair("a.test", "new"));
+        let removed = of(dns("a.test", "old"), json!({"domain": "a.test"}), operation);
+        assert_eq!(removed, pair("a.test", ""));
+        // The domain stays as approved.
+        let added = of(json!(null), dns("b.test", "new"), operation);
+        assert_eq!(added, pair("", ""));
+    }
 }
 
 #[test]

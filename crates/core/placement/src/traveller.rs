@@ -1,12 +1,16 @@
 //! The Shoot that an operation works with: a move keeps the approved specification.
 
-use api::gardencore::{Shoot, ShootSpec, shoot::MigrationApproval};
+use api::gardencore::{
+    Shoot, ShootSpec,
+    shoot::{DNS, MigrationApproval},
+};
 
 use crate::{hosting_seed, journey::approval, operation::Operation, status};
 
 /// The Shoot that an operation works with. A move keeps the approved specification from the begin to the end
-/// of the restoration, so that an edit in the middle does not become an upgrade. The wanted seed and the
-/// credentials come from the present Shoot. The generation is the generation of the approved specification.
+/// of the restoration, so that an edit in the middle does not become an upgrade. The wanted seed, the
+/// credentials and the DNS providers come from the present Shoot, because the rights of a seed to Secrets
+/// follow the present Shoot. The generation is the generation of the approved specification.
 ///
 /// # Errors
 /// The approved specification is invalid.
@@ -21,11 +25,22 @@ pub fn traveller(shoot: &Shoot, operation: Operation) -> Result<Shoot, Unreadabl
             seed_name: shoot.spec.seed_name.clone(),
             credentials_binding_name: shoot.spec.credentials_binding_name.clone(),
             secret_binding_name: shoot.spec.secret_binding_name.clone(),
+            dns: with_present_providers(spec.dns, shoot),
             ..spec
         };
         traveller.metadata.generation = Some(recorded.generation);
     }
     Ok(traveller)
+}
+
+/// The approved domain with the present providers. An approved specification without `dns` needs no provider.
+fn with_present_providers(approved: Option<DNS>, shoot: &Shoot) -> Option<DNS> {
+    let present = shoot.spec.dns.as_ref();
+    let providers = present.map(|dns| dns.providers.clone()).unwrap_or_default();
+    approved.map(|approved| DNS {
+        providers,
+        ..approved
+    })
 }
 
 /// The approval of the move that the operation belongs to. A cancelled move no longer counts.
