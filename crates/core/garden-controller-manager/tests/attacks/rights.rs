@@ -224,6 +224,38 @@ pub async fn garden_controller_manager_takes_no_other_namespace(garden: &Garden)
         let patch = json!({"metadata": change});
         refused(garden.patch(&namespaces, name, patch).await, words);
     }
+    it_owns_no_other_namespace(garden, &namespaces).await;
+}
+
+/// The garbage collector deletes a namespace whose owner does not exist.
+async fn it_owns_no_other_namespace(garden: &Garden, namespaces: &Api<Namespace>) {
+    let of_seed = "seed-seed-c";
+    let metadata = json!({"name": of_seed, "labels": {"gardener.cloud/role": "seed"}});
+    garden
+        .bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+        .await
+        .unwrap();
+    let owned_by = |kind: &str, name: &str| {
+        let owner =
+            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "name": name, "uid": "u"});
+        json!({"metadata": {"ownerReferences": [owner]}})
+    };
+    for (name, patch) in [
+        ("kube-system", owned_by("Seed", "seed-c")),
+        (NAMESPACE, owned_by("Project", "dev")),
+        (of_seed, owned_by("Seed", "seed-b")),
+        (of_seed, owned_by("Project", "seed-c")),
+        (of_seed, json!({"metadata": {"finalizers": ["x/y"]}})),
+    ] {
+        refused(
+            garden.patch(namespaces, name, patch).await,
+            "may not change owners or finalizers of namespace",
+        );
+    }
+    allowed(garden::try_patch(namespaces, of_seed, &owned_by("Seed", "seed-c")).await);
+    // Of the namespace of a project, garden-controller-manager writes labels and an annotation.
+    let mark = json!({"metadata": {"annotations": {"project.gardener.cloud/made-for-uid": "u"}}});
+    allowed(garden::try_patch(namespaces, NAMESPACE, &mark).await);
 }
 
 /// `null` names no seed: a Shoot on a seed is never without the name of a seed.
