@@ -54,8 +54,7 @@ use tokio::sync::OnceCell;
 use super::{
     bounded::{ChunksOfStates, at_most, report},
     grants::{
-        LABEL, NamespaceMeta, PREFIX, Rights, binding, binding_name, decode, is_unlike, role, role_name,
-        seed_and_namespace,
+        Grant, LABEL, PREFIX, Rights, binding, binding_name, decode, role, role_name, seed_and_namespace,
     },
     named_secrets::{SecretSources, namespaces_of_shoot},
 };
@@ -372,34 +371,37 @@ async fn grant(
     namespace: &NamespaceMeta,
     rights: &Rights,
 ) -> Result<()> {
-    let role = decode(role(seed, namespace, rights))?;
-    MANAGER.apply::<ClusterRole>(roles, &role).await?;
-    let binding: RoleBinding = decode(binding(seed, &namespace.name_any()))?;
-    let Err(error) = MANAGER.apply(bindings, &binding).await else {
-        return Ok(());
-    };
-    if !delete_unlike(bindings, &binding).await? {
-        return Err(error);
-    }
-    MANAGER.apply(bindings, &binding).await.map(drop)
+    write(roles, &decode(role(seed, namespace, rights))?).await?;
+    write(bindings, &decode(binding(seed, &namespace.name_any()))?).await
 }
 
-/// Deletes a RoleBinding of this name that no write can make equal to `wanted`: Kubernetes lets nobody change
-/// a roleRef, and policy `garden-controller-manager-role` refuses the labels of another writer. Returns
-/// whether such a RoleBinding was there.
-async fn delete_unlike(bindings: &Api<RoleBinding>, wanted: &RoleBinding) -> Result<bool> {
-    let name = wanted.name_any();
-    let found = bindings.get_opt(&name).await;
-    let found = found.context(format_args!("could not read RoleBinding {name}"))?;
-    let Some(found) = found.filter(|found| is_unlike(found, wanted)) else {
+/// Applies the object, and replaces an object of this name that no write can make equal to `wanted`.
+async fn write<K: Grant + Object>(api: &Api<K>, wanted: &K) -> Result<()> {
+    let Err(error) = MANAGER.apply(api, wanted).await else {
+        return Ok(());
+    };
+    if !delete_unlike(api, wanted).await? {
+        return Err(error);
+    }
+    MANAGER.apply(api, wanted).await.map(drop)
+}
+
+/// Deletes an object of this name that no write can make equal to `wanted`: Kubernetes lets no user change a
+/// roleRef, and policy `garden-controller-manager-role` refuses labels and aggregations of other writers.
+/// Returns whether such an object was there.
+async fn delete_unlike<K: Grant + Object>(api: &Api<K>, wanted: &K) -> Result<bool> {
+    let (kind, name) = (K::kind(&()), wanted.name_any());
+    let found = api.get_opt(&name).await;
+    let found = found.context(format_args!("could not read {kind} {name}"))?;
+    let Some(found) = found.filter(|found| found.is_unlike(wanted)) else {
         return Ok(false);
     };
-    let (namespace, role) = (found.namespace().unwrap_or_default(), &found.role_ref.name);
+    let namespace = found.namespace().unwrap_or_default();
     tracing::warn!(
         namespace,
         name,
-        role,
-        "a RoleBinding of a reserved name is replaced"
+        kind = &*kind,
+        "an object of a reserved name is replaced"
     );
     let params = DeleteParams {
         preconditions: Some(Preconditions {
@@ -408,8 +410,8 @@ async fn delete_unlike(bindings: &Api<RoleBinding>, wanted: &RoleBinding) -> Res
         }),
         ..DeleteParams::default()
     };
-    let deleted = bindings.delete(&name, &params).await;
-    deleted.context(format_args!("could not delete RoleBinding {name}"))?;
+    let deleted = api.delete(&name, &params).await;
+    deleted.context(format_args!("could not delete {kind} {name}"))?;
     Ok(true)
 }
 

@@ -61,6 +61,7 @@ testkit::scenarios! {
         garden_controller_manager_takes_no_other_namespace,
         a_seed_name_of_null_is_no_name,
         a_planted_binding_blocks_no_seed,
+        a_further_label_blocks_no_seed,
         a_namespace_without_a_project_has_no_rights_of_seeds,
     },
     stolen_namespace::{

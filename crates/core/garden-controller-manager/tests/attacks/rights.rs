@@ -287,6 +287,39 @@ pub async fn a_planted_binding_blocks_no_seed(garden: &Garden) {
     assert_eq!(users, ["gardener.cloud:system:seed:seed-c"]);
 }
 
+/// A restore tool labels each object that the tool writes. garden-controller-manager may write no role of a
+/// seed with a further label, so the role would never follow the shoots.
+pub async fn a_further_label_blocks_no_seed(garden: &Garden) {
+    let _controllers = grant_rights(garden);
+    let roles: Api<ClusterRole> = Api::all(garden.administrator());
+    let name = "gardener.cloud:seed:seed-c:garden-dev";
+    let succeeded = ("Create", "Succeeded");
+    garden.shoot("early", "seed-c", Some("seed-c"), succeeded).await;
+    until_named(&roles, name, "early").await;
+    let labelled = json!({"metadata": {"labels": {"restored-by": "x"}}});
+    garden.patch(&roles, name, labelled).await.unwrap();
+    garden.shoot("late", "seed-c", Some("seed-c"), succeeded).await;
+    let role = until_named(&roles, name, "late").await;
+    let labels: Vec<_> = role.metadata.labels.unwrap_or_default().into_keys().collect();
+    assert_eq!(labels, ["gardener.cloud/role"]);
+}
+
+/// Waits until the ClusterRole names an object.
+async fn until_named(roles: &Api<ClusterRole>, name: &str, object: &str) -> ClusterRole {
+    eventually(&format!("{name} names {object}"), SOON, || async {
+        let found = roles.get(name).await.map_err(|error| error.to_string())?;
+        let rules = found.rules.clone().unwrap_or_default();
+        let mut names = rules.iter().flat_map(|rule| rule.resource_names.iter().flatten());
+        if names.any(|name| name == object) {
+            Ok(found)
+        } else {
+            Err(format!("{rules:?}"))
+        }
+    })
+    .await
+    .unwrap()
+}
+
 /// An administrator takes a namespace from a project: the seed keeps no right to the keys in the namespace.
 pub async fn a_namespace_without_a_project_has_no_rights_of_seeds(garden: &Garden) {
     let _controllers = grant_rights(garden);
