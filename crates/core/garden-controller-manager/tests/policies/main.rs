@@ -6,6 +6,7 @@ mod accidents;
 #[path = "../garden/mod.rs"]
 mod garden;
 mod nodes;
+mod nulls;
 mod seeds;
 mod warnings;
 mod zones;
@@ -40,6 +41,7 @@ testkit::scenarios! {
         a_shoot_is_created_on_a_tolerated_and_selected_seed,
         a_project_bounds_the_taints_that_its_shoots_tolerate,
     },
+    nulls::{a_null_of_a_shoot_names_no_secret_and_no_domain, a_null_of_a_seed_names_no_secret},
     schedules_of_a_shoot,
     warnings::{a_sleep_that_a_webhook_may_not_let_end},
     operations,
