@@ -53,7 +53,8 @@ pub struct Config {
     pub takeover_after_seconds: u64,
 
     /// A bound of each project, as RESOURCE=NUMBER, in ResourceQuota `gardener` of the namespace of the
-    /// project. Repeatable. The resource is the count of a kind, like `count/shoots.core.gardener.cloud`.
+    /// project. Repeatable. The resource is the count of a kind of a group of Gardener, like
+    /// `count/shoots.core.gardener.cloud`.
     #[arg(long, value_parser = project_quota)]
     pub project_quota: Vec<ProjectQuota>,
 
@@ -74,7 +75,12 @@ pub struct ProjectQuota {
 fn project_quota(text: &str) -> Result<ProjectQuota, String> {
     let invalid = || format!("{text:?} is not like count/shoots.core.gardener.cloud=20");
     let (resource, number) = text.split_once('=').ok_or_else(invalid)?;
-    if resource.strip_prefix("count/").is_none_or(str::is_empty) {
+    // Policy garden-controller-manager-quota refuses other resources.
+    let kind = resource.strip_prefix("count/");
+    if kind
+        .and_then(|kind| kind.strip_suffix(".gardener.cloud"))
+        .is_none_or(str::is_empty)
+    {
         return Err(invalid());
     }
     Ok(ProjectQuota {
@@ -125,8 +131,10 @@ mod tests {
             "count/shoots",
             "shoots=1",
             "count/=1",
-            "count/shoots=many",
-            "count/shoots=-1",
+            "count/configmaps=1",
+            "count/.gardener.cloud=1",
+            "count/shoots.core.gardener.cloud=many",
+            "count/shoots.core.gardener.cloud=-1",
         ] {
             let refused = project_quota(invalid).unwrap_err();
             assert!(refused.contains("is not like count/shoots"), "{refused}");

@@ -87,7 +87,7 @@ impl Reconciler<Project> for ProjectController {
             }
             Verdict::Adopted => {}
         }
-        quota::deploy(&self.context, &name).await?;
+        let next = quota::deploy(&self.context, &project, &name).await?;
         if project.spec.namespace.as_deref().unwrap_or_default().is_empty() {
             let projects: Api<Project> = self.context.garden.cluster_wide();
             MANAGER
@@ -99,7 +99,7 @@ impl Reconciler<Project> for ProjectController {
                 .await?;
         }
         self.set_phase(&project, ProjectPhase::Ready).await?;
-        Ok(Next::Change)
+        Ok(next)
     }
 
     async fn cleanup(&self, project: Arc<Project>) -> Result<Next> {

@@ -1,27 +1,50 @@
 //! The ResourceQuota of each project. Without a quota, a hostile seed with one shoot of the project could
 //! fill the garden's etcd with InternalSecrets, which RBAC cannot limit by name.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, error::Error as _, time::Duration};
 
+use api::gardencore::Project;
 use k8s_openapi::{
     api::core::v1::{ResourceQuota, ResourceQuotaSpec},
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
 };
 use kube::Api;
-use runtime::{Result, client::Cluster};
+use runtime::{Error, Result, client::Cluster, controller::Next};
 
 use crate::{Context, MANAGER, config::ProjectQuota};
 
 /// Name of the ResourceQuota in the namespace of each project, as in Gardener.
 const NAME: &str = "gardener";
 
-/// Applies the ResourceQuota, if the configuration bounds anything.
-pub(super) async fn deploy(context: &Context, namespace: &str) -> Result<()> {
+/// Between two attempts to write a refused ResourceQuota, which is not watched.
+const REQUEUE_ON_REFUSAL: Duration = Duration::from_secs(60);
+
+/// Applies the ResourceQuota, if the configuration bounds anything. A refusal is reported, and does not stop
+/// the project.
+pub(super) async fn deploy(context: &Context, project: &Project, namespace: &str) -> Result<Next> {
     let Some(quota) = quota(&context.config.project_quota) else {
-        return Ok(());
+        return Ok(Next::Change);
     };
     let quotas: Api<ResourceQuota> = context.garden.namespaced(namespace);
-    MANAGER.apply(&quotas, &quota).await.map(drop)
+    match MANAGER.apply(&quotas, &quota).await {
+        Ok(_) => Ok(Next::Change),
+        Err(error) if is_refusal(&error) => {
+            tracing::warn!(namespace, %error, "the bounds of a project are refused");
+            let note = format!("the namespace {namespace} of the project is not bounded: {error}");
+            context
+                .events
+                .answer_with_warning(project, "QuotaRefused", &note)
+                .await;
+            Ok(Next::After(REQUEUE_ON_REFUSAL))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a policy, a role or the definition of the kind refuses the write.
+fn is_refusal(error: &Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref());
+    matches!(source, Some(kube::Error::Api(answer)) if answer.is_forbidden() || answer.is_invalid())
 }
 
 fn quota(bounds: &[ProjectQuota]) -> Option<ResourceQuota> {

@@ -82,7 +82,7 @@ fn context(garden: &Garden) -> Context {
     garden.context(&[
         silence_borne.as_str(),
         "--seed-sync-period-seconds=1",
-        "--project-quota=count/configmaps=50",
+        "--project-quota=count/internalsecrets.core.gardener.cloud=50",
     ])
 }
 
@@ -103,7 +103,7 @@ async fn a_project_has_a_namespace(garden: &Garden) {
     assert_eq!(namespace.labels()["project.gardener.cloud/name"], "web");
     let quotas: Api<ResourceQuota> = garden.admin("garden-web");
     let hard = quotas.get("gardener").await.unwrap().spec.unwrap().hard.unwrap();
-    assert_eq!(hard["count/configmaps"].0, "50");
+    assert_eq!(hard["count/internalsecrets.core.gardener.cloud"].0, "50");
     // Only an empty namespace is deleted.
     let shoots: Api<Shoot> = garden.admin("garden-web");
     garden.shoot_in("garden-web", "last", "", None, ("", "")).await;
