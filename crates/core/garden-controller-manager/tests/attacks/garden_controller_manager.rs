@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::gardencore::{Project, ProjectPhase, Shoot};
+use api::gardencore::{InternalSecret, InternalSecretFields, Project, ProjectPhase, Shoot};
 use k8s_openapi::api::{core::v1::ResourceQuota, events::v1::Event};
 use kube::{
     Api,
@@ -12,7 +12,7 @@ use serde_json::json;
 use testkit::eventually;
 use tokio::task::JoinSet;
 
-use crate::garden::{Garden, NAMESPACE, allowed, project_of, refused, try_create, try_patch};
+use crate::garden::{Garden, NAMESPACE, allowed, project_of, refused, try_create, try_delete, try_patch};
 
 /// Longer than garden-controller-manager takes for a change on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
@@ -59,6 +59,20 @@ pub async fn it_bounds_projects_alone(garden: &Garden) {
         .delete("gardener", &DeleteParams::default())
         .await
         .unwrap();
+}
+
+/// The manager grants rights to InternalSecrets, and reads only.
+pub async fn it_writes_no_internal_secrets(garden: &Garden) {
+    let chunks: Api<InternalSecret> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let chunk = InternalSecret::new("web.state-1-0", InternalSecretFields::default());
+    refused(
+        try_create(&chunks, chunk).await,
+        "cannot create resource \"internalsecrets\"",
+    );
+    refused(
+        try_delete(&chunks, "web.state-1-0").await,
+        "cannot delete resource \"internalsecrets\"",
+    );
 }
 
 /// A ResourceQuota that is refused stops no project.

@@ -97,7 +97,12 @@ testkit::scenarios! {
     floods::{a_seed_writes_no_large_status, a_seed_reports_where_the_seed_has_a_shoot},
     tenants::{a_version_is_on_offer_or_stays},
     domains::{a_domain_belongs_to_one_shoot},
-    its_rights::{it_changes_no_specification, it_bounds_projects_alone, a_refused_quota_stops_no_project},
+    its_rights::{
+        it_changes_no_specification,
+        it_bounds_projects_alone,
+        it_writes_no_internal_secrets,
+        a_refused_quota_stops_no_project,
+    },
     members::{a_member_of_a_project_gets_at_no_key},
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
     large::{a_shoot_is_small_enough_for_everybody};
