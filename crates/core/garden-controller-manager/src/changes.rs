@@ -36,7 +36,20 @@ pub fn cache<K>(
 where
     K: Object + Sync,
 {
-    let watch = SharedWatch::new(api, config, |_| {});
+    cache_trimmed(api, config, |_| {}, keys)
+}
+
+/// The same, without the fields that `trim` removes. A change of these fields concerns no key.
+pub fn cache_trimmed<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    trim: impl Fn(&mut K) + Send + Sync + 'static,
+    keys: impl Fn(&K) -> Keys + Send + 'static,
+) -> (Store<K>, BoxStream<'static, String>)
+where
+    K: Object + Sync,
+{
+    let watch = SharedWatch::new(api, config, trim);
     let (store, changed) = (watch.store(), concerned(&watch, keys, content));
     // The watch runs as long as the keys are read.
     (store, select(changed, once(run(watch))).boxed())

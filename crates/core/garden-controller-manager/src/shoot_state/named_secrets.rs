@@ -5,16 +5,18 @@
 //! A bucket counts where a hand-over names the seed of the bucket, and with a Secret in the namespace of that
 //! seed: the gardenlet of a seed can only give its own credentials away.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, mem};
 
 use api::{
-    gardencore::{BackupBucket, SecretBinding, Shoot},
-    security::CredentialsBinding,
+    gardencore::{BackupBucket, SecretBinding, SecretBindingFields, Shoot},
+    meta::ObjectReference,
+    security::{CredentialsBinding, CredentialsBindingFields},
 };
 use futures::{
     StreamExt,
     stream::{BoxStream, select_all},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     ResourceExt,
     runtime::{
@@ -26,9 +28,10 @@ use placement::credentials::{data_sources, dns_secret, own_secret, seed_namespac
 use runtime::{
     Error, Result,
     client::{Cluster, Garden},
+    controller::runner,
 };
 
-use crate::changes::{Keys, cache};
+use crate::changes::{Keys, cache, cache_trimmed};
 
 /// The objects that lead from a Shoot to Secrets.
 #[derive(Clone)]
@@ -44,11 +47,21 @@ type SecretKey = (String, String);
 impl SecretSources {
     /// The caches, and the namespaces that each change concerns.
     pub(super) fn watch(garden: &Garden) -> (Self, BoxStream<'static, String>) {
-        let config = watcher::Config::default;
-        let (secret_bindings, of_secret) = cache(garden.all(), config(), namespaces_of_secret_binding);
-        let (credentials_bindings, of_credentials) =
-            cache(garden.all(), config(), namespaces_of_credentials_binding);
-        let (buckets, of_buckets) = cache(garden.cluster_wide(), config(), namespaces_of_bucket);
+        // A user may write a large binding, within the bounds of policy `binding-size`.
+        let (secret_bindings, of_secret) = cache_trimmed(
+            garden.all(),
+            runner::few_at_a_time(),
+            trim_secret_binding,
+            namespaces_of_secret_binding,
+        );
+        let (credentials_bindings, of_credentials) = cache_trimmed(
+            garden.all(),
+            runner::few_at_a_time(),
+            trim_credentials_binding,
+            namespaces_of_credentials_binding,
+        );
+        let config = watcher::Config::default();
+        let (buckets, of_buckets) = cache(garden.cluster_wide(), config, namespaces_of_bucket);
         let sources = Self {
             secret_bindings,
             credentials_bindings,
@@ -122,6 +135,41 @@ pub(super) fn namespaces_of_shoot(shoot: &Shoot) -> Keys {
     let sources = data_sources(shoot).into_iter();
     let sources = sources.map(|seed| seed_namespace(&seed));
     sources.chain(shoot.namespace()).collect()
+}
+
+/// Keeps the reference of a SecretBinding to its Secret.
+fn trim_secret_binding(binding: &mut SecretBinding) {
+    trim_metadata(&mut binding.metadata);
+    binding.spec = SecretBindingFields {
+        secret_ref: mem::take(&mut binding.spec.secret_ref),
+        ..SecretBindingFields::default()
+    };
+}
+
+/// Keeps the reference of a CredentialsBinding to its Secret.
+fn trim_credentials_binding(binding: &mut CredentialsBinding) {
+    trim_metadata(&mut binding.metadata);
+    let reference = mem::take(&mut binding.spec.credentials_ref);
+    binding.spec = CredentialsBindingFields {
+        credentials_ref: ObjectReference {
+            kind: reference.kind,
+            namespace: reference.namespace,
+            name: reference.name,
+            ..ObjectReference::default()
+        },
+        ..CredentialsBindingFields::default()
+    };
+}
+
+fn trim_metadata(metadata: &mut ObjectMeta) {
+    let whole = mem::take(metadata);
+    *metadata = ObjectMeta {
+        name: whole.name,
+        namespace: whole.namespace,
+        uid: whole.uid,
+        resource_version: whole.resource_version,
+        ..ObjectMeta::default()
+    };
 }
 
 /// Namespaces whose rights a SecretBinding changes.
@@ -276,6 +324,37 @@ mod tests {
         assert_eq!(concerned, wanted.into());
         let elsewhere = sources().concerned_namespaces("garden-other");
         assert_eq!(elsewhere, ["garden-other".to_owned()].into());
+    }
+
+    /// A member of a project controls the size of a binding. The process holds the bindings of all projects.
+    #[test]
+    fn a_trimmed_binding_has_its_reference_and_no_large_field() {
+        let large = "x".repeat(100_000);
+        let metadata = json!({"name": "b", "namespace": "garden-dev", "uid": "u", "resourceVersion": "7",
+            "annotations": {"a": large}, "labels": {"l": large}, "finalizers": [large]});
+        let quotas = json!([{"name": large}]);
+        let mut secret: SecretBinding =
+            serde_json::from_value(json!({"metadata": metadata, "quotas": quotas,
+            "provider": {"type": large}, "secretRef": {"name": "cloud", "namespace": "garden-other"}}))
+            .unwrap();
+        let mut credentials: CredentialsBinding = serde_json::from_value(json!({"metadata": metadata,
+            "quotas": quotas, "provider": {"type": large}, "credentialsRef": {"apiVersion": large, "kind": "Secret",
+                "name": "cloud", "namespace": "garden-other", "uid": large, "fieldPath": large}}))
+        .unwrap();
+        let wanted = Some(("garden-other".to_owned(), "cloud".to_owned()));
+        trim_secret_binding(&mut secret);
+        trim_credentials_binding(&mut credentials);
+        assert_eq!(of_secret_binding(&secret), wanted);
+        assert_eq!(of_credentials_binding(&credentials), wanted);
+        for kept in [
+            serde_json::to_value(&secret).unwrap(),
+            serde_json::to_value(&credentials).unwrap(),
+        ] {
+            assert!(kept.to_string().len() < 400, "{kept}");
+            let metadata =
+                json!({"name": "b", "namespace": "garden-dev", "uid": "u", "resourceVersion": "7"});
+            assert_eq!(kept["metadata"], metadata);
+        }
     }
 
     /// A cache without these fields would end rights that a restore needs.

@@ -1,7 +1,10 @@
 //! What a tenant makes a Shoot of to end processes that serve all tenants: it is too large for their memory,
-//! has too many parts, or is nested deeper than their decoders follow.
+//! has too many parts, or is nested deeper than their decoders follow. Large bindings have the same purpose.
 
-use api::gardencore::Shoot;
+use api::{
+    gardencore::{SecretBinding, Shoot},
+    security::CredentialsBinding,
+};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::{
     Api, Client, ResourceExt,
@@ -106,6 +109,44 @@ async fn whoever_fills_it_keeps_nobody_from_his_work(garden: &Garden, tenant: &A
     let emptied = json!({"metadata": {"finalizers": null}});
     allowed(garden.patch(&operator, "full", emptied).await);
     operator.delete("full", &DeleteParams::default()).await.unwrap();
+}
+
+/// garden-controller-manager reads the bindings of all projects.
+pub async fn a_binding_is_small_enough_for_everybody(garden: &Garden) {
+    garden.secret("small", "Opaque").await;
+    let author = garden.writer_of_bindings(NAMESPACE).await.unwrap();
+    let secret: Api<SecretBinding> = Api::namespaced(author.clone(), NAMESPACE);
+    let credentials: Api<CredentialsBinding> = Api::namespaced(author, NAMESPACE);
+    let of_secret = |length: usize| -> SecretBinding {
+        let mut binding = garden::secret_binding("small", "", "small");
+        binding
+            .annotations_mut()
+            .insert("a".to_owned(), "b".repeat(length));
+        binding
+    };
+    let of_credentials = |length: usize| -> CredentialsBinding {
+        let quotas = json!([{"name": "b".repeat(length)}]);
+        serde_json::from_value(
+            json!({"metadata": {"name": "small"}, "provider": {"type": "local"}, "quotas": quotas,
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "small"}}),
+        )
+        .unwrap()
+    };
+    garden::until_allowed(|| garden::try_create(&secret, of_secret(1))).await;
+    let words = "characters, and a binding may have 8192";
+    refused(garden::try_create(&secret, of_secret(8192)).await, words);
+    refused(
+        garden::try_create(&credentials, of_credentials(8192)).await,
+        words,
+    );
+    allowed(garden::try_create(&secret, of_secret(7500)).await);
+    allowed(garden::try_create(&credentials, of_credentials(7500)).await);
+    let params = PostParams::default();
+    allowed(secret.create(&params, &of_secret(7500)).await.map(drop));
+    let users: Api<SecretBinding> = garden.admin(NAMESPACE);
+    let annotated = |length: usize| json!({"metadata": {"annotations": {"a": "b".repeat(length)}}});
+    refused(garden.patch(&users, "small", annotated(8192)).await, words);
+    allowed(garden.patch(&users, "small", annotated(7400)).await);
 }
 
 fn confirmation() -> Value {

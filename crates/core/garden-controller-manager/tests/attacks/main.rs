@@ -105,7 +105,7 @@ testkit::scenarios! {
     },
     members::{a_member_of_a_project_gets_at_no_key},
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
-    large::{a_shoot_is_small_enough_for_everybody};
+    large::{a_shoot_is_small_enough_for_everybody, a_binding_is_small_enough_for_everybody};
 }
 
 /// The controller that grants the rights of seeds, until the set is dropped.

@@ -184,6 +184,10 @@ impl Garden {
             try_create(&foreign, secret_binding("x", "unreadable", "x"))
         })
         .await?;
+        let bindings: Api<SecretBinding> = self.admin(NAMESPACE);
+        let mut large = secret_binding("x", "", "x");
+        large.metadata.annotations = Some([("x".to_owned(), "y".repeat(10_000))].into());
+        in_force("binding-size", || try_create(&bindings, large.clone())).await?;
         in_force("shoot-ownership", || {
             try_patch_status(&shoots, "probe", json!({"uid": "another"}))
         })
