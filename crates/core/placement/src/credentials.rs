@@ -107,7 +107,9 @@ pub fn dns_secret(shoot: &Shoot) -> Option<&str> {
 }
 
 /// The seeds whose buckets may hold the data that the owner of a Shoot still has to restore. Only hand-overs
-/// and garden-controller-manager write these fields, so no seed can name a further seed.
+/// and garden-controller-manager write these fields, so no seed can name a further seed. A recorded source is
+/// the seed from whose bucket `backup_entry_placement` derives the restore, so no right to a further bucket is
+/// necessary.
 #[must_use]
 pub fn data_sources(shoot: &Shoot) -> BTreeSet<String> {
     let Some(status) = &shoot.status else {
@@ -123,13 +125,17 @@ pub fn data_sources(shoot: &Shoot) -> BTreeSet<String> {
         return BTreeSet::new();
     }
     let source = ownership.and_then(|ownership| ownership.source.as_ref());
-    let formers = status.former_seeds.iter().chain(source);
-    let formers = formers.map(|former| former.name.clone());
-    let approved = status.migration.iter().map(|approval| approval.source.clone());
-    formers
-        .chain(approved)
-        .filter(|seed| !seed.is_empty() && status.seed_name.as_deref() != Some(seed.as_str()))
-        .collect()
+    let seeds: Vec<_> = if let Some(source) = source {
+        vec![&source.name]
+    } else {
+        let formers = status.former_seeds.iter().map(|former| &former.name);
+        let approved = status.migration.iter().map(|approval| &approval.source);
+        formers.chain(approved).collect()
+    };
+    let further = seeds
+        .into_iter()
+        .filter(|seed| !seed.is_empty() && status.seed_name.as_deref() != Some(seed.as_str()));
+    further.cloned().collect()
 }
 
 #[cfg(test)]
@@ -239,8 +245,19 @@ mod tests {
                 "ownership": {"epoch": 3, "phase": phase, "source": source}})
         };
         for phase in ["Claiming", "Opening"] {
-            assert_eq!(of(in_phase(phase)), "a b", "{phase}");
+            // Seed b has opened no data: the source stays the seed whose data were opened last.
+            assert_eq!(of(in_phase(phase)), "a", "{phase}");
         }
+        let without_source = json!({"seedName": "c", "formerSeeds": [{"name": "a", "epoch": 1}, {"name": "b", "epoch": 2}],
+            "ownership": {"epoch": 3, "phase": "Claiming"}});
+        assert_eq!(of(without_source), "a b");
+        let own = json!({"epoch": 3, "phase": "Claiming", "source": {"name": "c", "epoch": 2}});
+        let formers = json!([{"name": "b", "epoch": 1}]);
+        assert_eq!(
+            of(json!({"seedName": "c", "formerSeeds": formers, "ownership": own})),
+            "",
+            "the own bucket"
+        );
         for phase in ["Held", "Leaving", "Sealing"] {
             assert_eq!(of(in_phase(phase)), "", "{phase}");
         }
