@@ -59,13 +59,20 @@ fn precedes(other: &DomainClaim, claim: &DomainClaim, others: &[DomainClaim]) ->
 }
 
 /// The internal or default domain of a Seed that overlaps the domain. The name `<shoot>.<project>` below a
-/// default domain belongs to the Shoot. Policy `shoot-domain` has the same rule for the domains that Seeds
-/// have at that time.
+/// default domain belongs to the Shoot, except a name that is equal to a default domain or above. Policy
+/// `shoot-domain` applies the rule to the domains that Seeds have at that time.
 fn domain_of_seed(domain: &str, own_prefix: &str, seeds: &[Seed]) -> Option<(String, String)> {
     let rest = domain
         .strip_prefix(own_prefix)
         .and_then(|rest| rest.strip_prefix('.'));
-    let is_own = |default: &str| rest.is_some_and(|rest| default == rest || is_below(default, rest));
+    let all_defaults = || seeds.iter().flat_map(|seed| &seed.spec.dns.defaults);
+    let rest = rest.filter(|rest| all_defaults().any(|dns| dns.domain == *rest));
+    // A default domain may lie below the default domain of a different Seed. The shoot's name below the upper
+    // domain is valid there, too. But names equal to a default domain, or above, belong to no single shoot.
+    let is_own = |default: &str| {
+        let is_within = rest.is_some_and(|rest| default == rest || is_below(default, rest));
+        is_within && is_below(domain, default)
+    };
     seeds.iter().find_map(|seed| {
         let dns = &seed.spec.dns;
         // The domain without shoot and project.
@@ -91,5 +98,126 @@ fn is_below(name: &str, domain: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "decision_tests.rs"]
-mod tests;
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn claim(uid: &str, domain: &str, is_reserved: bool, second: i64) -> DomainClaim {
+        DomainClaim {
+            uid: uid.to_owned(),
+            domain: domain.to_owned(),
+            is_reserved,
+            created: Some(Time(jiff::Timestamp::from_second(second).unwrap())),
+        }
+    }
+
+    fn seeds() -> Vec<Seed> {
+        let dns = |domain: &str| json!({"type": "local", "domain": domain, "credentialsRef": {"kind": "Secret", "name": "dns"}});
+        let seed = json!({"metadata": {"name": "a"}, "spec": {"networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "provider": {"type": "local", "region": "local"},
+            "dns": {"internal": dns("seeds.test"), "defaults": [dns("shoots.test"), dns("dev.shoots.test")]}}});
+        vec![serde_json::from_value(seed).unwrap()]
+    }
+
+    fn is_free(claim: &DomainClaim, others: &[DomainClaim]) -> bool {
+        obstacle(claim, "web.dev", others, &seeds()).is_none()
+    }
+
+    #[test]
+    fn a_reserved_domain_keeps_its_tree() {
+        let reserved = [claim("one", "apps.customer.test", true, 9)];
+        for (domain, free) in [
+            ("apps.customer.test", false),
+            ("web.apps.customer.test", false),
+            ("customer.test", false),
+            ("other.customer.test", true),
+            ("myapps.customer.test", true),
+        ] {
+            assert_eq!(
+                is_free(&claim("two", domain, false, 1), &reserved),
+                free,
+                "{domain}"
+            );
+        }
+        assert!(
+            is_free(&claim("one", "apps.customer.test", false, 1), &reserved),
+            "its own"
+        );
+    }
+
+    #[test]
+    fn without_a_reservation_the_older_shoot_comes_first() {
+        let (old, young) = (
+            claim("b", "customer.test", false, 1),
+            claim("a", "customer.test", false, 2),
+        );
+        let all = [old.clone(), young.clone()];
+        assert!(is_free(&old, &all));
+        assert!(!is_free(&young, &all));
+        // Of the same second, the uid decides.
+        let same = claim("a", "customer.test", false, 1);
+        let all = [old.clone(), same.clone()];
+        assert!(is_free(&same, &all));
+        assert!(!is_free(&old, &all));
+    }
+
+    /// Domain `dev.shoots.test` is also `<shoot>.<project>` below `test`, for Shoot `dev` of Project `shoots`.
+    #[test]
+    fn no_shoot_takes_a_default_domain_by_its_own_name() {
+        let is_free = |domain: &str, own_prefix: &str, seeds: &[Seed]| {
+            obstacle(&claim("one", domain, false, 1), own_prefix, &[], seeds).is_none()
+        };
+        assert!(!is_free("dev.shoots.test", "dev.shoots", &seeds()));
+        let mut further = seeds();
+        let mut add = |domain: &str| {
+            let mut dns = further[0].spec.dns.defaults[0].clone();
+            dns.domain = domain.to_owned();
+            further[0].spec.dns.defaults.push(dns);
+        };
+        for domain in ["api.cloud.example.com", "eu.web.cloud.example.com", "example.com"] {
+            add(domain);
+        }
+        // The rest `example.com` is a default domain, too.
+        assert!(!is_free("api.cloud.example.com", "api.cloud", &further), "equal");
+        assert!(!is_free("web.cloud.example.com", "web.cloud", &further), "above");
+        assert!(is_free("web.prod.example.com", "web.prod", &further));
+        // The name is below the default domain dev.shoots.test, and is valid below shoots.test.
+        assert!(is_free("web.dev.shoots.test", "web.dev", &further));
+    }
+
+    /// Else a member could create an older Shoot above a domain, and keep names below that domain from all
+    /// later Shoots.
+    #[test]
+    fn a_refused_shoot_blocks_no_domain() {
+        let all = [
+            claim("one", "apps.customer.test", true, 5),
+            claim("refused", "customer.test", false, 1),
+        ];
+        assert!(is_free(&claim("new", "web.customer.test", false, 9), &all));
+    }
+
+    #[test]
+    fn names_of_seeds_belong_to_no_domain() {
+        for (domain, free) in [
+            ("web.dev.internal.seeds.test", false),
+            ("internal.seeds.test", false),
+            ("seeds.test", false),
+            ("test", false),
+            ("other.seeds.test", true),
+            ("web.prod.shoots.test", false),
+            ("shoots.test", false),
+            ("web.dev.shoots.test", true),
+            ("x.web.dev.shoots.test", false),
+        ] {
+            assert_eq!(is_free(&claim("two", domain, false, 1), &[]), free, "{domain}");
+        }
+        let text = obstacle(&claim("two", "seeds.test", false, 1), "web.dev", &[], &seeds()).unwrap();
+        assert!(
+            text.contains("the domain internal.seeds.test of Seed a"),
+            "{text}"
+        );
+    }
+}

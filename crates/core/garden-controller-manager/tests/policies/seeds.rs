@@ -22,7 +22,9 @@ async fn bring_hosting_seed(garden: &Garden) {
         "defaults": [domain("a.hosting.test"), in_zone(domain("b.hosting.test"), "hosting.test")]});
     garden.bring(&seed).await.unwrap();
     let mut nested = garden::seed("nested");
-    nested["spec"]["dns"] = json!({"defaults": [domain("dev.b.hosting.test")]});
+    // The last two begin with `<shoot>.<project>` of Shoots `taken` and `above`.
+    nested["spec"]["dns"] = json!({"defaults": [domain("dev.b.hosting.test"), domain("taken.dev.hosting.test"),
+        domain("eu.above.dev.hosting.test")]});
     garden.bring(&nested).await.unwrap();
 }
 
@@ -122,6 +124,21 @@ pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
         ("test", "whose names belong to other shoots"),
     ] {
         refused(garden.apply(&shoots, "web", make("web", domain)).await, words);
+    }
+    for (name, domain, words) in [
+        (
+            "taken",
+            "taken.dev.hosting.test",
+            "is below the default domain taken.dev.hosting.test",
+        ),
+        (
+            "above",
+            "above.dev.hosting.test",
+            "whose names belong to other shoots",
+        ),
+    ] {
+        garden::until_refused(|| garden::try_apply(&shoots, name, make(name, domain))).await;
+        refused(garden.apply(&shoots, name, make(name, domain)).await, words);
     }
     // A shoot that was created without a domain.
     let plain = garden::shoot_with_pools("plain", "local", &json!([]));
