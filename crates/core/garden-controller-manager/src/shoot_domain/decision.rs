@@ -27,19 +27,35 @@ pub(super) fn obstacle(
     seeds: &[Seed],
 ) -> Option<String> {
     let domain = &claim.domain;
+    if !is_reservable(domain) {
+        return Some(format!(
+            "spec.dns.domain {domain} is a top-level domain, without a dot, and would keep all names below from other shoots: delete \
+             this Shoot, and create the Shoot with a domain of your own, or without a domain"
+        ));
+    }
     if let Some((of_seed, seed)) = domain_of_seed(domain, own_prefix, seeds) {
         return Some(format!(
             "spec.dns.domain {domain} is, or lies above or below, the domain {of_seed} of Seed {seed}: delete this Shoot, and create the \
              Shoot with a domain of your own, or without a domain"
         ));
     }
-    let taken = others.iter().any(|other| precedes(other, claim, others));
+    // The domain of a Shoot without a reservation has no effect if the domain cannot be reserved.
+    let mut rivals = others
+        .iter()
+        .filter(|other| other.is_reserved || is_reservable(&other.domain));
+    let taken = rivals.any(|other| precedes(other, claim, others));
     taken.then(|| {
         format!(
             "spec.dns.domain {domain} is, or lies above or below, the domain of a second Shoot, which came first: delete this Shoot, and \
              create the Shoot with a domain of your own, or without a domain"
         )
     })
+}
+
+/// Whether a Shoot can reserve the domain. A reserved domain of one label, such as `de`, would keep all names
+/// of that country from all other Shoots.
+fn is_reservable(domain: &str) -> bool {
+    domain.contains('.')
 }
 
 /// Whether `other` has a better right to the domain of `claim`. A Shoot without a reservation has no right
@@ -197,6 +213,21 @@ mod tests {
             claim("refused", "customer.test", false, 1),
         ];
         assert!(is_free(&claim("new", "web.customer.test", false, 9), &all));
+    }
+
+    #[test]
+    fn a_domain_of_one_label_is_refused_and_blocks_no_name() {
+        let (label, name) = (
+            claim("label", "de", false, 1),
+            claim("name", "web.customer.de", false, 2),
+        );
+        let all = [label.clone(), name.clone()];
+        let text = obstacle(&label, "web.dev", &all, &seeds()).unwrap();
+        assert!(text.contains("de is a top-level domain"), "{text}");
+        assert!(is_free(&name, &all));
+        // A reservation from before this rule stays.
+        let reserved = claim("label", "de", true, 1);
+        assert!(!is_free(&name, &[reserved]));
     }
 
     #[test]
