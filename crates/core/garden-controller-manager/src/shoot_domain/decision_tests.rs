@@ -65,6 +65,30 @@ fn without_a_reservation_the_older_shoot_comes_first() {
     assert!(!is_free(&old, &all));
 }
 
+/// Domain `dev.shoots.test` is also `<shoot>.<project>` below `test`, for Shoot `dev` of Project `shoots`.
+#[test]
+fn no_shoot_takes_a_default_domain_by_its_own_name() {
+    let is_free = |domain: &str, own_prefix: &str, seeds: &[Seed]| {
+        obstacle(&claim("one", domain, false, 1), own_prefix, &[], seeds).is_none()
+    };
+    assert!(!is_free("dev.shoots.test", "dev.shoots", &seeds()));
+    let mut further = seeds();
+    let mut add = |domain: &str| {
+        let mut dns = further[0].spec.dns.defaults[0].clone();
+        dns.domain = domain.to_owned();
+        further[0].spec.dns.defaults.push(dns);
+    };
+    for domain in ["api.cloud.example.com", "eu.web.cloud.example.com", "example.com"] {
+        add(domain);
+    }
+    // The rest `example.com` is a default domain, too.
+    assert!(!is_free("api.cloud.example.com", "api.cloud", &further), "equal");
+    assert!(!is_free("web.cloud.example.com", "web.cloud", &further), "above");
+    assert!(is_free("web.prod.example.com", "web.prod", &further));
+    // The name is below the default domain dev.shoots.test, and is valid below shoots.test.
+    assert!(is_free("web.dev.shoots.test", "web.dev", &further));
+}
+
 /// Else a member could create an older Shoot above a domain, and keep names below that domain from all
 /// later Shoots.
 #[test]
@@ -74,6 +98,21 @@ fn a_refused_shoot_blocks_no_domain() {
         claim("refused", "customer.test", false, 1),
     ];
     assert!(is_free(&claim("new", "web.customer.test", false, 9), &all));
+}
+
+#[test]
+fn a_domain_of_one_label_is_refused_and_blocks_no_name() {
+    let (label, name) = (
+        claim("label", "de", false, 1),
+        claim("name", "web.customer.de", false, 2),
+    );
+    let all = [label.clone(), name.clone()];
+    let text = obstacle(&label, "web.dev", &all, &seeds()).unwrap();
+    assert!(text.contains("de is a top-level domain"), "{text}");
+    assert!(is_free(&name, &all));
+    // A reservation from before this rule stays.
+    let reserved = claim("label", "de", true, 1);
+    assert!(!is_free(&name, &[reserved]));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn the_name_of_a_role_gives_seed_and_namespace() {
 #[test]
 fn a_binding_that_no_write_can_fix_is_replaced() {
     let wanted: RoleBinding = decode(binding("a", "garden-dev")).unwrap();
-    assert!(!is_unlike(&wanted, &wanted));
+    assert!(!wanted.is_unlike(&wanted));
     for (path, value) in [
         ("/roleRef/name", json!("view")),
         ("/roleRef/kind", json!("Role")),
@@ -94,10 +94,34 @@ fn a_binding_that_no_write_can_fix_is_replaced() {
     ] {
         let mut other = binding("a", "garden-dev");
         *other.pointer_mut(path).unwrap() = value;
-        assert!(is_unlike(&decode(other).unwrap(), &wanted), "{path}");
+        let other: RoleBinding = decode(other).unwrap();
+        assert!(other.is_unlike(&wanted), "{path}");
     }
     // A write replaces the subjects.
     let mut bound_to_another = binding("a", "garden-dev");
     bound_to_another["subjects"] = json!([]);
-    assert!(!is_unlike(&decode(bound_to_another).unwrap(), &wanted));
+    let bound_to_another: RoleBinding = decode(bound_to_another).unwrap();
+    assert!(!bound_to_another.is_unlike(&wanted));
+}
+
+#[test]
+fn a_role_that_no_write_can_fix_is_replaced() {
+    let namespace: NamespaceMeta =
+        serde_json::from_value(json!({"metadata": {"name": "garden-dev"}})).unwrap();
+    let wanted = role("a", &namespace, &Rights::default());
+    let is_unlike = |path: &str, value: Value| {
+        let mut other = wanted.clone();
+        other[path] = value;
+        let (other, wanted): (ClusterRole, ClusterRole) =
+            (decode(other).unwrap(), decode(wanted.clone()).unwrap());
+        other.is_unlike(&wanted)
+    };
+    let labels = json!({(LABEL.0): LABEL.1, "x": "y"});
+    assert!(is_unlike(
+        "metadata",
+        json!({"name": wanted["metadata"]["name"], "labels": labels})
+    ));
+    assert!(is_unlike("aggregationRule", json!({"clusterRoleSelectors": []})));
+    // A write replaces the rules.
+    assert!(!is_unlike("rules", json!([{"verbs": ["get"]}])));
 }

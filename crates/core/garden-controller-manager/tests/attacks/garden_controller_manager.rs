@@ -47,6 +47,81 @@ pub async fn it_bounds_projects_alone(garden: &Garden) {
     ] {
         allowed(try_create(&quotas(NAMESPACE), quota("gardener", resource)).await);
     }
+    // An operator bounds more in the same ResourceQuota.
+    let operators: Api<ResourceQuota> = garden.admin(NAMESPACE);
+    operators
+        .create(&PostParams::default(), &quota("gardener", "pods"))
+        .await
+        .unwrap();
+    let hard = |resource: &str, number: &str| json!({"spec": {"hard": {resource: number}}});
+    allowed(try_patch(&quotas(NAMESPACE), "gardener", &hard(count, "1")).await);
+    for resource in ["pods", "count/configmaps"] {
+        refused(
+            try_patch(&quotas(NAMESPACE), "gardener", &hard(resource, "1")).await,
+            "only counts of objects of groups *.gardener.cloud",
+        );
+    }
+    operators
+        .delete("gardener", &DeleteParams::default())
+        .await
+        .unwrap();
+}
+
+/// The manager grants rights to InternalSecrets, and reads only.
+pub async fn it_writes_no_internal_secrets(garden: &Garden) {
+    let chunks: Api<InternalSecret> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let chunk = InternalSecret::new("web.state-1-0", InternalSecretFields::default());
+    refused(
+        try_create(&chunks, chunk).await,
+        "cannot create resource \"internalsecrets\"",
+    );
+    refused(
+        try_delete(&chunks, "web.state-1-0").await,
+        "cannot delete resource \"internalsecrets\"",
+    );
+}
+
+/// A ResourceQuota that is refused stops no project.
+pub async fn a_refused_quota_stops_no_project(garden: &Garden) {
+    let invalid = "--project-quota=count/ shoots.core.gardener.cloud=1";
+    let mut controllers = JoinSet::new();
+    controllers.spawn(garden_controller_manager::project::run(
+        garden.context(&[invalid]),
+    ));
+    garden.bring(&project_of("unbounded", None)).await.unwrap();
+    let projects: Api<Project> = Api::all(garden.administrator());
+    eventually("the project is ready", SOON, || async {
+        let project = projects
+            .get("unbounded")
+            .await
+            .map_err(|error| error.to_string())?;
+        let phase = project.status.and_then(|status| status.phase);
+        (phase == Some(ProjectPhase::Ready))
+            .then_some(())
+            .ok_or(format!("{phase:?}"))
+    })
+    .await
+    .unwrap();
+    // The Event of an object without a namespace is in namespace `default`.
+    let events: Api<Event> = garden.admin("default");
+    eventually("the refusal is reported", SOON, || async {
+        let all = events.list(&ListParams::default()).await;
+        let all = all.map_err(|error| error.to_string())?;
+        let is_report = |event: &Event| {
+            event.reason.as_deref() == Some("QuotaRefused")
+                && event
+                    .regarding
+                    .as_ref()
+                    .is_some_and(|object| object.name.as_deref() == Some("unbounded"))
+        };
+        all.items
+            .iter()
+            .any(is_report)
+            .then_some(())
+            .ok_or("no Event QuotaRefused")
+    })
+    .await
+    .unwrap();
 }
 
 /// The manager completes an open version. The manager must not upgrade a shoot, move a shoot, or confirm a
