@@ -54,7 +54,8 @@ use tokio::sync::OnceCell;
 use super::{
     bounded::{ChunksOfStates, at_most, report},
     grants::{
-        Grant, LABEL, PREFIX, Rights, binding, binding_name, decode, role, role_name, seed_and_namespace,
+        Grant, LABEL, NamespaceMeta, PREFIX, Rights, binding, binding_name, decode, role, role_name,
+        seed_and_namespace,
     },
     named_secrets::{SecretSources, namespaces_of_shoot},
 };

@@ -118,7 +118,7 @@ pub async fn a_refused_quota_stops_no_project(garden: &Garden) {
             .iter()
             .any(is_report)
             .then_some(())
-            .ok_or("no Event QuotaRefused")
+            .ok_or_else(|| "no Event QuotaRefused".to_owned())
     })
     .await
     .unwrap();

@@ -308,12 +308,14 @@ pub async fn a_further_label_blocks_no_seed(garden: &Garden) {
 async fn until_named(roles: &Api<ClusterRole>, name: &str, object: &str) -> ClusterRole {
     eventually(&format!("{name} names {object}"), SOON, || async {
         let found = roles.get(name).await.map_err(|error| error.to_string())?;
-        let rules = found.rules.clone().unwrap_or_default();
-        let mut names = rules.iter().flat_map(|rule| rule.resource_names.iter().flatten());
-        if names.any(|name| name == object) {
+        let granted = found.rules.clone().unwrap_or_default();
+        let mut objects = granted
+            .iter()
+            .flat_map(|rule| rule.resource_names.iter().flatten());
+        if objects.any(|found| found == object) {
             Ok(found)
         } else {
-            Err(format!("{rules:?}"))
+            Err(format!("{granted:?}"))
         }
     })
     .await

@@ -12,8 +12,8 @@ use crate::garden::{self, Garden, NAMESPACE, Object, allowed, refused};
 /// Adds or replaces the value at the path. A merge patch and an apply could remove `null`.
 async fn add<K: Object>(api: &Api<K>, name: &str, path: &str, value: Value) -> Result<(), kube::Error> {
     let operations = json!([{"op": "add", "path": path, "value": value}]);
-    let patch: Patch<()> = Patch::Json(serde_json::from_value(operations).unwrap());
-    api.patch(name, &PatchParams::default(), &patch).await.map(drop)
+    let body: Patch<()> = Patch::Json(serde_json::from_value(operations).unwrap());
+    api.patch(name, &PatchParams::default(), &body).await.map(drop)
 }
 
 /// Writes of metadata alone.
