@@ -2,10 +2,11 @@
 //!
 //! The Secret of a binding counts, because policy `binding-credentials` accepts only a binding whose author
 //! may read the Secret. The Secret of the Shoot's own DNS provider counts by policy `shoot-dns-credentials`.
-//! A bucket counts where a hand-over names the seed of the bucket, and with a Secret in the namespace of that
-//! seed: the gardenlet of a seed can only give its own credentials away.
+//! A bucket counts where a hand-over names the seed of the bucket, or the Shoot records the bucket as the
+//! source of a restore. The Secret is in the namespace of the seed of the bucket: the gardenlet of a seed can
+//! only give its own credentials away.
 
-use std::{collections::BTreeSet, mem};
+use std::{collections::BTreeSet, mem, sync::Arc};
 
 use api::{
     gardencore::{BackupBucket, SecretBinding, SecretBindingFields, Shoot},
@@ -103,7 +104,10 @@ impl SecretSources {
         let dns = dns_secret(shoot).map(|name| (namespace, name.to_owned()));
         let sources = data_sources(shoot);
         let buckets = sources.iter().flat_map(|seed| self.buckets_of(seed));
-        let all = cloud.into_iter().chain(dns).chain(buckets);
+        // An administrator may record a bucket of a seed that is in no list.
+        let recorded = self.source_bucket(shoot).filter(|_| !sources.is_empty());
+        let recorded = recorded.and_then(|(bucket, seed)| of_bucket(&bucket, &seed));
+        let all = cloud.into_iter().chain(dns).chain(buckets).chain(recorded);
         all.filter(|(_, name)| !name.is_empty()).collect()
     }
 
@@ -112,6 +116,24 @@ impl SecretSources {
         let buckets = self.buckets.state().into_iter();
         let of_seed = buckets.filter(|bucket| bucket.spec.seed_name.as_deref() == Some(seed));
         of_seed.filter_map(|bucket| of_bucket(&bucket, seed)).collect()
+    }
+
+    /// The recorded bucket of the Shoot, and the seed of the bucket, if that seed is not the host.
+    fn source_bucket(&self, shoot: &Shoot) -> Option<(Arc<BackupBucket>, String)> {
+        let bucket = self.buckets.get(&ObjectRef::new(recorded_source(shoot)?))?;
+        let seed = bucket.spec.seed_name.clone().filter(|seed| !seed.is_empty())?;
+        let status = shoot.status.as_ref();
+        let host = status.and_then(|status| status.seed_name.as_ref());
+        (host != Some(&seed)).then_some((bucket, seed))
+    }
+
+    /// Namespaces whose rights a Shoot changes, without the namespaces of its bindings. The namespace of the
+    /// recorded bucket counts after the restore, too, so that the right ends there.
+    pub(super) fn namespaces_of_shoot(&self, shoot: &Shoot) -> Keys {
+        let recorded = self.source_bucket(shoot).map(|(_, seed)| seed);
+        let seeds = data_sources(shoot).into_iter().chain(recorded);
+        let sources = seeds.map(|seed| seed_namespace(&seed));
+        sources.chain(shoot.namespace()).collect()
     }
 
     /// This namespace, and the namespaces with Secrets to which bindings of this namespace refer.
@@ -130,11 +152,11 @@ impl SecretSources {
     }
 }
 
-/// Namespaces whose rights a Shoot changes, without the namespaces of its bindings.
-pub(super) fn namespaces_of_shoot(shoot: &Shoot) -> Keys {
-    let sources = data_sources(shoot).into_iter();
-    let sources = sources.map(|seed| seed_namespace(&seed));
-    sources.chain(shoot.namespace()).collect()
+/// Name of the bucket that the Shoot records as the source of the present epoch. Policy `shoot-ownership`
+/// lets only garden-controller-manager and users with the verb `repair` name a bucket here.
+pub(super) fn recorded_source(shoot: &Shoot) -> Option<&str> {
+    let record = shoot.status.as_ref()?.ownership.as_ref()?;
+    record.recorded_source_bucket()
 }
 
 /// Keeps the reference of a SecretBinding to its Secret.
@@ -313,10 +335,44 @@ mod tests {
         assert!(of("Claiming", "b").is_empty());
     }
 
+    /// The status of a restore from seed `x`, with this recorded bucket.
+    fn recorded(phase: &str, bucket: &str, epoch: i64) -> Value {
+        json!({"seedName": "d", "ownership": {"epoch": 2, "phase": phase, "source": {"name": "x", "epoch": 1},
+            "sourceBucket": {"name": bucket, "epoch": epoch}}})
+    }
+
+    /// Else a restore would wait without end for the bucket that an administrator has recorded.
+    #[test]
+    fn the_owner_of_a_shoot_reads_the_recorded_bucket_until_the_restore_has_ended() {
+        let of = |phase: &str, bucket: &str, epoch: i64| read_by(&json!({}), &recorded(phase, bucket, epoch));
+        for phase in ["Claiming", "Opening"] {
+            assert_eq!(of(phase, "unrelated", 1), ["seed-c/backup"], "{phase}");
+        }
+        for phase in ["Held", "Leaving", "Sealing"] {
+            assert!(of(phase, "unrelated", 1).is_empty(), "{phase}");
+        }
+        // A Secret of a different namespace, a bucket that is missing, and a record of an earlier epoch.
+        assert!(of("Claiming", "foreign", 1).is_empty());
+        assert!(of("Claiming", "missing", 1).is_empty());
+        assert!(of("Claiming", "unrelated", 7).is_empty());
+    }
+
+    #[test]
+    fn a_change_of_a_shoot_concerns_the_namespace_of_the_recorded_bucket() {
+        for (phase, wanted) in [
+            ("Claiming", ["garden-dev", "seed-c", "seed-x"].as_slice()),
+            ("Held", ["garden-dev", "seed-c"].as_slice()),
+        ] {
+            let shoot = shoot(&json!({}), &recorded(phase, "unrelated", 1));
+            let namespaces = sources().namespaces_of_shoot(&shoot);
+            assert!(namespaces.iter().eq(wanted), "{phase}: {namespaces:?}");
+        }
+    }
+
     #[test]
     fn a_change_of_a_shoot_concerns_the_namespaces_of_its_secrets() {
         let status = json!({"seedName": "d", "formerSeeds": [{"name": "a", "epoch": 1}]});
-        let namespaces = namespaces_of_shoot(&shoot(&json!({}), &status));
+        let namespaces = sources().namespaces_of_shoot(&shoot(&json!({}), &status));
         let wanted = ["garden-dev", "seed-a"].map(str::to_owned);
         assert_eq!(namespaces, wanted.into());
         let concerned = sources().concerned_namespaces("garden-dev");
@@ -366,14 +422,16 @@ mod tests {
             "spec": {"region": "r", "provider": {"type": "t"}, "kubernetes": {}, "secretBindingName": "s",
                 "credentialsBindingName": "c", "dns": {"providers": [{"type": "t", "secretName": "dns"}]}},
             "status": {"seedName": "c", "technicalID": "x", "formerSeeds": [{"name": "a", "epoch": 1}], "migration": migration,
-                "ownership": {"epoch": 2, "phase": "Claiming", "source": {"name": "a", "epoch": 1}}},
+                "ownership": {"epoch": 2, "phase": "Claiming", "source": {"name": "a", "epoch": 1},
+                    "sourceBucket": {"name": "unrelated", "epoch": 1}}},
         }))
         .unwrap();
         let whole = shoot.clone();
         crate::shoots::trim(&mut shoot);
         let host = |shoot: &Shoot| shoot.status.as_ref().and_then(|status| status.seed_name.clone());
         assert_eq!(host(&shoot), host(&whole));
-        assert_eq!(namespaces_of_shoot(&shoot), namespaces_of_shoot(&whole));
+        let namespaces = |shoot: &Shoot| sources().namespaces_of_shoot(shoot);
+        assert_eq!(namespaces(&shoot), namespaces(&whole));
         let secrets = |shoot: &Shoot| {
             let spec = &shoot.spec;
             let dns = dns_secret(shoot).map(str::to_owned);

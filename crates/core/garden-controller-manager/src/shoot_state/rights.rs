@@ -57,7 +57,7 @@ use super::{
         Grant, LABEL, NamespaceMeta, PREFIX, Rights, binding, binding_name, decode, role, role_name,
         seed_and_namespace,
     },
-    named_secrets::{SecretSources, namespaces_of_shoot},
+    named_secrets::{SecretSources, recorded_source},
 };
 use crate::{
     Context, MANAGER,
@@ -109,7 +109,9 @@ impl Caches {
         let granted = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let (sources, of_sources) = SecretSources::watch(garden);
         let shoots = context.shoots.clone();
-        let of_shoots = concerned(&shoots, namespaces_of_shoot, content);
+        let with_buckets = sources.clone();
+        let namespaces = move |shoot: &Shoot| with_buckets.namespaces_of_shoot(shoot);
+        let of_shoots = concerned(&shoots, namespaces, content);
         let (entries, of_entries) = cache(garden.all(), runner::few_at_a_time(), of_namespace);
         let with_bindings = sources.clone();
         let of_shoots = of_shoots
@@ -256,7 +258,8 @@ fn content(shoot: &Shoot) -> u64 {
     let spec = &shoot.spec;
     let bindings = (&spec.credentials_binding_name, &spec.secret_binding_name);
     let seeds: Vec<_> = seeds_of_shoot(shoot).collect();
-    let secrets = (bindings, dns_secret(shoot), data_sources(shoot));
+    let buckets = (data_sources(shoot), recorded_source(shoot));
+    let secrets = (bindings, dns_secret(shoot), buckets);
     changes::hash((shoot.uid(), host(shoot), seeds, secrets))
 }
 
@@ -440,6 +443,10 @@ mod tests {
         crate::shoots::trim(&mut shoot);
         let seeds: Vec<_> = seeds_of_shoot(&shoot).collect();
         assert_eq!(seeds, ["a", "b", "c"]);
+        let before = content(&shoot);
+        let record = json!({"epoch": 2, "sourceBucket": {"name": "x", "epoch": 1}});
+        shoot.status.as_mut().unwrap().ownership = serde_json::from_value(record).unwrap();
+        assert_ne!(content(&shoot), before, "a bucket is recorded");
 
         let spec = BackupEntrySpec {
             bucket_name: "x".into(),
