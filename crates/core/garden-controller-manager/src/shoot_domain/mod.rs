@@ -2,7 +2,8 @@
 //! below the domain of a second Shoot or a domain of a Seed.
 //!
 //! A policy cannot compare Shoots of different namespaces, so this controller decides, and records the
-//! decision in `status.reservedDomain`. A gardenlet deploys nothing for a domain that is not reserved.
+//! decision in `status.reservedDomain`. A gardenlet deploys nothing for a domain that is not reserved,
+//! unless the shoot runs with the domain already.
 //! Guarantees: of two Shoots with one domain, the Shoot with the reservation keeps the domain, and else the
 //! older Shoot gets the domain. A reservation ends with the Shoot. Decisions are made in sequence in the one
 //! process that holds the lock, and each decision includes reservations that the cache does not show yet.

@@ -1,12 +1,13 @@
 //! The wait for the reservation of `spec.dns.domain` by garden-controller-manager, before a creation or a
 //! reconciliation deploys the first object. A deletion and a move do not wait, so a refused domain blocks
-//! neither.
+//! neither. A shoot that runs with the domain does not wait either: the domain may be older than the
+//! reservations, and overlap the domain of a second Shoot.
 
 use std::time::Duration;
 
 use api::{gardencore::Shoot, meta::ErrorCode};
 use kube::{Api, ResourceExt};
-use placement::Operation;
+use placement::{Operation, names};
 use runtime::{
     Error, Result,
     client::{
@@ -15,7 +16,7 @@ use runtime::{
     },
 };
 
-use crate::Context;
+use crate::{Context, shoot::ownership::departure};
 
 /// Longer than garden-controller-manager takes for a new Shoot. After that the operation fails with a text
 /// for the user, and is tried again.
@@ -30,6 +31,15 @@ pub(super) async fn wait_until_reserved(
     let Some(domain) = awaited(shoot, operation) else {
         return Ok(());
     };
+    if operation == Operation::Reconcile && is_deployed(context, shoot, domain).await? {
+        tracing::warn!(
+            shoot = shoot.name_any(),
+            namespace = shoot.namespace(),
+            domain,
+            "spec.dns.domain is not reserved for a Shoot that runs with the domain"
+        );
+        return Ok(());
+    }
     let api: Api<Shoot> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
     let look = |found: Option<&Shoot>| match found {
         Some(found) if unreserved(found).is_none() => WaitState::Done,
@@ -47,6 +57,22 @@ pub(super) async fn wait_until_reserved(
         )),
         other => other.map(drop),
     }
+}
+
+/// Whether the last operation in this seed deployed the shoot with the domain. Operation Reconcile alone
+/// proves nothing, because a user can add a domain to a running Shoot.
+async fn is_deployed(context: &Context, shoot: &Shoot, domain: &str) -> Result<bool> {
+    let Some(namespace) = names::recorded_technical_id(shoot) else {
+        return Ok(false);
+    };
+    let last = departure::last_known(&context.seed, namespace).await?;
+    Ok(last.is_some_and(|last| had_domain(&last, shoot, domain)))
+}
+
+/// Whether the Shoot in the Cluster is this Shoot, with the domain.
+fn had_domain(last: &Shoot, shoot: &Shoot, domain: &str) -> bool {
+    let dns = last.spec.dns.as_ref();
+    names::uid(last) == names::uid(shoot) && dns.and_then(|dns| dns.domain.as_deref()) == Some(domain)
 }
 
 /// The domain for which the operation waits.
@@ -101,5 +127,20 @@ mod tests {
         let reserved = shoot(&named, &json!({"reservedDomain": "web.customer.test"}));
         assert_eq!(awaited(&reserved, Operation::Create), None);
         assert_eq!(awaited(&shoot(&json!({}), &json!({})), Operation::Create), None);
+    }
+
+    /// Otherwise a running Shoot from before the reservations would fail at each reconciliation, or a user
+    /// would get the domain of a second Shoot by a later change.
+    #[test]
+    fn a_shoot_that_runs_with_the_domain_is_reconciled_without_a_reservation() {
+        let named = json!({"domain": "web.customer.test"});
+        let present = shoot(&named, &json!({"uid": "u"}));
+        let had = |spec: &Value, uid: &str| {
+            had_domain(&shoot(spec, &json!({"uid": uid})), &present, "web.customer.test")
+        };
+        assert!(had(&named, "u"));
+        assert!(!had(&json!({}), "u"), "the domain was added later");
+        assert!(!had(&json!({"domain": "other.customer.test"}), "u"));
+        assert!(!had(&named, "former"), "an earlier Shoot of the same name");
     }
 }

@@ -22,7 +22,11 @@ use api::{
 use kube::ResourceExt;
 use parts::{Cluster, Residency};
 use placement::{Role, names, role};
-use runtime::{Result, client::Cluster as _, error::Explain};
+use runtime::{
+    Result,
+    client::{Cluster as _, Seed},
+    error::Explain,
+};
 
 use crate::context::Context;
 
@@ -49,24 +53,24 @@ pub(crate) async fn find_proof(context: &Context, residency: &Residency) -> Resu
     let Some(entry) = entry.context(format_args!("could not read BackupEntry {name}"))? else {
         return Ok(None);
     };
-    let known = last_known(residency).await?;
+    let known = last_known(&residency.seed, &residency.namespace).await?;
     Ok(known.and_then(|shoot| prove(&entry, &shoot, &context.seed_name, &residency.tenant.uid)))
 }
 
 /// Writes the departure into the Cluster, so that providers and the resource-manager lose the right to act.
 /// The gardenlet does so itself where the namespace has the mark and the Shoot is gone from the garden.
 pub(crate) async fn write_into_cluster(residency: &Residency, seed: &str, epoch: i64) -> Result<()> {
-    let known = last_known(residency).await?;
+    let known = last_known(&residency.seed, &residency.namespace).await?;
     match known.and_then(|shoot| departed(shoot, seed, epoch)) {
         Some(shoot) => Cluster::update_shoot(residency, &shoot).await,
         None => Ok(()),
     }
 }
 
-/// The Shoot of the last operation in this seed.
-async fn last_known(residency: &Residency) -> Result<Option<Shoot>> {
-    let clusters = residency.seed.cluster_wide::<ClusterObject>();
-    let found = clusters.get_opt(&residency.namespace).await;
+/// The Shoot of the last operation in this seed. `namespace`: the namespace of the shoot in the seed.
+pub(crate) async fn last_known(seed: &Seed, namespace: &str) -> Result<Option<Shoot>> {
+    let clusters = seed.cluster_wide::<ClusterObject>();
+    let found = clusters.get_opt(namespace).await;
     let found = found.context("could not read the Cluster")?;
     Ok(found.and_then(|cluster| serde_json::from_value(cluster.spec.shoot.0).ok()))
 }
