@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
-use super::decision::{DomainClaim, obstacle};
+use super::decision::{DomainClaim, may_precede, obstacle};
 use crate::{Context, MANAGER};
 
 /// Between two decisions about a refused domain. A domain becomes free when the Shoot in the way is gone.
@@ -54,6 +54,7 @@ fn reserved(shoot: &Shoot) -> Option<&str> {
     shoot.status.as_ref()?.reserved_domain.as_deref()
 }
 
+/// The claim of a Shoot, without the project.
 fn claim(shoot: &Shoot) -> Option<DomainClaim> {
     let reserved = reserved(shoot);
     Some(DomainClaim {
@@ -61,32 +62,57 @@ fn claim(shoot: &Shoot) -> Option<DomainClaim> {
         domain: reserved.or(domain(shoot))?.to_owned(),
         is_reserved: reserved.is_some(),
         created: shoot.creation_timestamp(),
+        is_deleting: shoot.metadata.deletion_timestamp.is_some(),
+        own_prefix: String::new(),
     })
 }
 
+fn own_prefix(shoot: &Shoot, project: &str) -> String {
+    format!("{}.{project}", shoot.name_any())
+}
+
 impl ShootDomain {
-    /// All Shoots with a domain, with the reservations of this process.
-    fn claims(&self, reserved: &mut BTreeMap<String, String>) -> Vec<DomainClaim> {
+    /// All Shoots with a domain, with the reservations of this process, and with the projects that the
+    /// decision about `own` needs.
+    async fn claims(
+        &self,
+        own: &DomainClaim,
+        reserved: &mut BTreeMap<String, String>,
+    ) -> Result<Vec<DomainClaim>> {
         let shoots = self.context.shoots.store().state();
-        let mut claims: Vec<_> = shoots.iter().filter_map(|shoot| claim(shoot)).collect();
+        let claims = shoots.iter().filter_map(|shoot| Some((shoot, claim(shoot)?)));
+        let mut claims: Vec<_> = claims.collect();
         // A Shoot that the cache does not have any more is gone.
-        reserved.retain(|uid, _| claims.iter().any(|claim| claim.uid == *uid && !claim.is_reserved));
-        for claim in &mut claims {
+        reserved.retain(|uid, _| {
+            let is_of = |claim: &DomainClaim| claim.uid == *uid && !claim.is_reserved;
+            claims.iter().any(|(_, claim)| is_of(claim))
+        });
+        // Each namespace is read once.
+        let mut projects = BTreeMap::new();
+        for (shoot, claim) in &mut claims {
             claim.is_reserved |= reserved.contains_key(&claim.uid);
+            if !may_precede(claim, own) {
+                continue;
+            }
+            let namespace = shoot.namespace().unwrap_or_default();
+            let project = match projects.get(&namespace) {
+                Some(project) => Option::clone(project),
+                None => self.project(&namespace).await?,
+            };
+            if let Some(project) = &project {
+                claim.own_prefix = own_prefix(shoot, project);
+            }
+            projects.insert(namespace, project);
         }
-        claims
+        Ok(claims.into_iter().map(|(_, claim)| claim).collect())
     }
 
-    async fn project(&self, namespace: &str) -> Result<String> {
+    /// The project of a namespace, by the label of the namespace.
+    async fn project(&self, namespace: &str) -> Result<Option<String>> {
         let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
         let found = namespaces.get_metadata_opt(namespace).await;
         let found = found.context(format_args!("could not read namespace {namespace}"))?;
-        let project = found.and_then(|found| found.labels().get(PROJECT_NAME).cloned());
-        project.ok_or_else(|| {
-            Error::transient(format!(
-                "namespace {namespace} has no label {PROJECT_NAME}: add the label"
-            ))
-        })
+        Ok(found.and_then(|found| found.labels().get(PROJECT_NAME).cloned()))
     }
 }
 
@@ -108,15 +134,20 @@ impl Reconciler<Shoot> for ShootDomain {
         let Some(shoot) = read.filter(is_undecided) else {
             return Ok(Next::Change);
         };
-        let Some(claim) = claim(&shoot) else {
+        let Some(mut claim) = claim(&shoot) else {
             return Ok(Next::Change);
         };
         let seeds: Api<Seed> = self.context.garden.cluster_wide();
         let seeds = seeds.list(&ListParams::default()).await;
         let seeds = seeds.context("could not list Seeds")?.items;
-        let own_prefix = format!("{name}.{}", self.project(&namespace).await?);
-        let others = self.claims(&mut reserved_here);
-        if let Some(why) = obstacle(&claim, &own_prefix, &others, &seeds) {
+        let project = self.project(&namespace).await?.ok_or_else(|| {
+            Error::transient(format!(
+                "namespace {namespace} has no label {PROJECT_NAME}: add the label"
+            ))
+        })?;
+        claim.own_prefix = own_prefix(&shoot, &project);
+        let others = self.claims(&claim, &mut reserved_here).await?;
+        if let Some(why) = obstacle(&claim, &others, &seeds) {
             drop(reserved_here);
             warn!(namespace, name, why, "a domain is refused");
             let events = &self.context.events;
