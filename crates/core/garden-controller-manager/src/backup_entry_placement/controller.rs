@@ -7,13 +7,16 @@ use api::{
     gardencore::{BackupEntry, Seed, Shoot, ShootStatus},
     meta::ErrorCode,
 };
+use futures::{
+    StreamExt as _,
+    stream::{BoxStream, iter},
+};
 use kube::{
     Api, ResourceExt,
     api::PostParams,
     core::PartialObjectMeta,
     runtime::{
-        WatchStreamExt as _,
-        reflector::{self, ObjectRef, Store},
+        reflector::{ObjectRef, Store},
         watcher,
     },
 };
@@ -21,7 +24,7 @@ use placement::names;
 use runtime::{
     Error, Result,
     client::Cluster,
-    controller::{Next, Reconciler, finalizer, runner},
+    controller::{Next, Reconciler, SharedWatch, finalizer, runner},
     error::Explain as _,
 };
 use serde_json::json;
@@ -34,7 +37,10 @@ use super::{
     },
     source::{SourceVerdict, is_restored, judge_source, needs_source_entry, source_seed},
 };
-use crate::{Context, MANAGER};
+use crate::{
+    Context, MANAGER,
+    changes::{self, Keys},
+};
 
 /// Requeue interval after a concurrent write.
 pub(super) const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
@@ -61,27 +67,25 @@ pub(super) async fn run(context: Context) {
             .find(|owner| owner.kind == "Shoot")?;
         Some(ObjectRef::new(&owner.name).within(&namespace))
     });
-    let (seeds, writer) = reflector::store();
-    let changes = watcher(context.garden.all::<Seed>(), watcher::Config::default())
-        .default_backoff()
-        .modify(|seed| seed.managed_fields_mut().clear())
-        .reflect(writer)
-        .touched_objects()
-        .predicate_filter(
-            |seed: &Seed| runner::fingerprint((seed.uid(), seed.spec.backup.is_some())),
-            kube::runtime::PredicateConfig::default(),
-        );
-    let known = controller.store();
-    let controller = controller.watches_stream(changes, move |seed| {
-        let name = seed.name_any();
-        let is_host = |shoot: &Arc<Shoot>| host(shoot) == Some(&name);
+    let watch = SharedWatch::new(context.garden.all(), watcher::Config::default(), |_| {});
+    let (seeds, known) = (watch.store(), controller.store());
+    let hosted = changed_seeds(&watch).flat_map(move |seed| {
+        let is_host = |shoot: &Arc<Shoot>| host(shoot) == Some(&seed);
         let found = known.state().into_iter().filter(is_host);
         let found: Vec<_> = found.map(|shoot| ObjectRef::from_obj(shoot.as_ref())).collect();
-        found
+        iter(found)
     });
-    context
-        .run(controller, |context| BackupEntryPlacement { context, seeds })
-        .await;
+    let controller = controller.reconcile_on(hosted);
+    let running = context.run(controller, |context| BackupEntryPlacement { context, seeds });
+    watch.run_beside(running).await;
+}
+
+/// Names of Seeds that were created, or whose backups were configured. The store shows a Seed before the name
+/// is reported, so that a Shoot that was reconciled without its Seed is reconciled again.
+fn changed_seeds(watch: &SharedWatch<Seed>) -> BoxStream<'static, String> {
+    let name = |seed: &Seed| Keys::from([seed.name_any()]);
+    let content = |seed: &Seed| changes::hash((seed.uid(), seed.spec.backup.is_some()));
+    changes::concerned(watch, name, content)
 }
 
 /// A hand-over, a step of a move, and no other change of a Shoot.
@@ -358,5 +362,44 @@ pub(super) fn is_written(outcome: kube::Result<()>, doing: &'static str) -> Resu
         Ok(()) => Ok(true),
         Err(kube::Error::Api(answer)) if answer.is_already_exists() || answer.is_conflict() => Ok(false),
         Err(error) => Err(error).context(doing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods)]
+    use api::gardencore::SeedSpec;
+    use http::{Request, Response};
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
+    use super::*;
+
+    /// Else a Shoot whose Seed is on the first page would be reconciled without the Seed, and never again.
+    #[tokio::test]
+    async fn a_changed_seed_is_in_the_store() {
+        let pages = service_fn(|request: Request<Body>| async move {
+            let query = request.uri().query().unwrap_or_default();
+            if query.contains("watch=true") {
+                std::future::pending::<()>().await;
+            }
+            let (name, next) = if query.contains("continue=") {
+                ("b", "")
+            } else {
+                ("a", "next")
+            };
+            let seed = Seed::new(name, SeedSpec::default());
+            let list = json!({"kind": "SeedList", "apiVersion": "core.gardener.cloud/v1beta1",
+                "metadata": {"resourceVersion": "7", "continue": next}, "items": [seed]});
+            Ok::<_, std::io::Error>(Response::new(Body::from(list.to_string().into_bytes())))
+        });
+        let api = Api::all(Client::new(pages, "default"));
+        let watch = SharedWatch::new(api, watcher::Config::default(), |_| {});
+        let store = watch.store();
+        let changed = changed_seeds(&watch).take(2);
+        let changed = changed.map(|name| (store.get(&ObjectRef::new(&name)).is_some(), name));
+        let mut changed: Vec<_> = watch.run_beside(changed.collect()).await;
+        changed.sort();
+        assert_eq!(changed, [(true, "a".to_owned()), (true, "b".to_owned())]);
     }
 }
