@@ -26,6 +26,12 @@ pub(super) struct DomainClaim {
 /// identify the Shoot of a different project.
 pub(super) fn obstacle(claim: &DomainClaim, others: &[DomainClaim], seeds: &[Seed]) -> Option<String> {
     let domain = &claim.domain;
+    if !is_reservable(domain) {
+        return Some(format!(
+            "spec.dns.domain {domain} is a top-level domain, without a dot, and would keep all names below from other shoots: delete \
+             this Shoot, and create the Shoot with a domain of your own, or without a domain"
+        ));
+    }
     if let Some((of_seed, seed)) = domain_of_seed(domain, &claim.own_prefix, seeds) {
         return Some(format!(
             "spec.dns.domain {domain} is, or lies above or below, the domain {of_seed} of Seed {seed}: delete this Shoot, and create the \
@@ -59,7 +65,9 @@ fn precedes(other: &DomainClaim, claim: &DomainClaim, others: &[DomainClaim], se
     let is_taken = others.iter().any(|reserved| {
         reserved.is_reserved && reserved.uid != other.uid && overlaps(&reserved.domain, &other.domain)
     });
-    !is_taken && domain_of_seed(&other.domain, &other.own_prefix, seeds).is_none()
+    !is_taken
+        && is_reservable(&other.domain)
+        && domain_of_seed(&other.domain, &other.own_prefix, seeds).is_none()
 }
 
 /// Whether `other` is an older Shoot without a reservation that could get a domain in the way of `claim`. No
@@ -113,129 +121,5 @@ fn is_below(name: &str, domain: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::slice;
-
-    use serde_json::json;
-
-    use super::*;
-
-    fn claim(uid: &str, domain: &str, is_reserved: bool, second: i64) -> DomainClaim {
-        DomainClaim {
-            uid: uid.to_owned(),
-            domain: domain.to_owned(),
-            is_reserved,
-            created: Some(Time(jiff::Timestamp::from_second(second).unwrap())),
-            is_deleting: false,
-            own_prefix: "web.dev".to_owned(),
-        }
-    }
-
-    fn seeds() -> Vec<Seed> {
-        let dns = |domain: &str| json!({"type": "local", "domain": domain, "credentialsRef": {"kind": "Secret", "name": "dns"}});
-        let seed = json!({"metadata": {"name": "a"}, "spec": {"networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
-            "provider": {"type": "local", "region": "local"},
-            "dns": {"internal": dns("seeds.test"), "defaults": [dns("shoots.test"), dns("dev.shoots.test")]}}});
-        vec![serde_json::from_value(seed).unwrap()]
-    }
-
-    fn is_free(claim: &DomainClaim, others: &[DomainClaim]) -> bool {
-        obstacle(claim, others, &seeds()).is_none()
-    }
-
-    #[test]
-    fn a_reserved_domain_keeps_its_tree() {
-        let reserved = [claim("one", "apps.customer.test", true, 9)];
-        for (domain, free) in [
-            ("apps.customer.test", false),
-            ("web.apps.customer.test", false),
-            ("customer.test", false),
-            ("other.customer.test", true),
-            ("myapps.customer.test", true),
-        ] {
-            assert_eq!(
-                is_free(&claim("two", domain, false, 1), &reserved),
-                free,
-                "{domain}"
-            );
-        }
-        assert!(
-            is_free(&claim("one", "apps.customer.test", false, 1), &reserved),
-            "its own"
-        );
-    }
-
-    #[test]
-    fn without_a_reservation_the_older_shoot_comes_first() {
-        let (old, young) = (
-            claim("b", "customer.test", false, 1),
-            claim("a", "customer.test", false, 2),
-        );
-        let all = [old.clone(), young.clone()];
-        assert!(is_free(&old, &all));
-        assert!(!is_free(&young, &all));
-        // Of the same second, the uid decides.
-        let same = claim("a", "customer.test", false, 1);
-        let all = [old.clone(), same.clone()];
-        assert!(is_free(&same, &all));
-        assert!(!is_free(&old, &all));
-    }
-
-    /// Else a member could create an older Shoot above a domain, and keep names below that domain from all
-    /// later Shoots.
-    #[test]
-    fn a_refused_shoot_blocks_no_domain() {
-        let all = [
-            claim("one", "apps.customer.test", true, 5),
-            claim("refused", "customer.test", false, 1),
-        ];
-        assert!(is_free(&claim("new", "web.customer.test", false, 9), &all));
-    }
-
-    /// Else a member could keep the name of a shoot of a different project until the Shoot of the member is
-    /// gone.
-    #[test]
-    fn a_shoot_that_a_seed_refuses_blocks_no_domain() {
-        let young = claim("young", "web.dev.shoots.test", false, 9);
-        let mut foreign = claim("foreign", "web.dev.shoots.test", false, 1);
-        assert!(!is_free(&young, slice::from_ref(&foreign)));
-        foreign.own_prefix = "web.other".to_owned();
-        assert!(is_free(&young, slice::from_ref(&foreign)));
-        foreign.is_reserved = true;
-        assert!(!is_free(&young, &[foreign]));
-    }
-
-    #[test]
-    fn a_shoot_in_deletion_blocks_no_domain_without_a_reservation() {
-        let young = claim("young", "customer.test", false, 9);
-        let mut old = claim("old", "customer.test", false, 1);
-        old.is_deleting = true;
-        assert!(is_free(&young, slice::from_ref(&old)));
-        old.is_reserved = true;
-        assert!(!is_free(&young, &[old]));
-    }
-
-    #[test]
-    fn names_of_seeds_belong_to_no_domain() {
-        for (domain, free) in [
-            ("web.dev.internal.seeds.test", false),
-            ("internal.seeds.test", false),
-            ("seeds.test", false),
-            ("test", false),
-            ("other.seeds.test", true),
-            ("web.prod.shoots.test", false),
-            ("shoots.test", false),
-            ("web.dev.shoots.test", true),
-            ("x.web.dev.shoots.test", false),
-        ] {
-            assert_eq!(is_free(&claim("two", domain, false, 1), &[]), free, "{domain}");
-        }
-        let text = obstacle(&claim("two", "seeds.test", false, 1), &[], &seeds()).unwrap();
-        assert!(
-            text.contains("the domain internal.seeds.test of Seed a"),
-            "{text}"
-        );
-    }
-}
+#[path = "decision_tests.rs"]
+mod tests;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::slice;
+
 use serde_json::json;
 
 use super::*;
@@ -12,6 +14,8 @@ fn claim(uid: &str, domain: &str, is_reserved: bool, second: i64) -> DomainClaim
         domain: domain.to_owned(),
         is_reserved,
         created: Some(Time(jiff::Timestamp::from_second(second).unwrap())),
+        is_deleting: false,
+        own_prefix: "web.dev".to_owned(),
     }
 }
 
@@ -24,7 +28,7 @@ fn seeds() -> Vec<Seed> {
 }
 
 fn is_free(claim: &DomainClaim, others: &[DomainClaim]) -> bool {
-    obstacle(claim, "web.dev", others, &seeds()).is_none()
+    obstacle(claim, others, &seeds()).is_none()
 }
 
 #[test]
@@ -65,11 +69,69 @@ fn without_a_reservation_the_older_shoot_comes_first() {
     assert!(!is_free(&old, &all));
 }
 
+/// Else a member could create an older Shoot above a domain, and keep names below that domain from all
+/// later Shoots.
+#[test]
+fn a_refused_shoot_blocks_no_domain() {
+    let all = [
+        claim("one", "apps.customer.test", true, 5),
+        claim("refused", "customer.test", false, 1),
+    ];
+    assert!(is_free(&claim("new", "web.customer.test", false, 9), &all));
+}
+
+/// Else a member could keep the name of a shoot of a different project until the Shoot of the member is
+/// gone.
+#[test]
+fn a_shoot_that_a_seed_refuses_blocks_no_domain() {
+    let young = claim("young", "web.dev.shoots.test", false, 9);
+    let mut foreign = claim("foreign", "web.dev.shoots.test", false, 1);
+    assert!(!is_free(&young, slice::from_ref(&foreign)));
+    foreign.own_prefix = "web.other".to_owned();
+    assert!(is_free(&young, slice::from_ref(&foreign)));
+    foreign.is_reserved = true;
+    assert!(!is_free(&young, &[foreign]));
+}
+
+#[test]
+fn a_shoot_in_deletion_blocks_no_domain_without_a_reservation() {
+    let young = claim("young", "customer.test", false, 9);
+    let mut old = claim("old", "customer.test", false, 1);
+    old.is_deleting = true;
+    assert!(is_free(&young, slice::from_ref(&old)));
+    old.is_reserved = true;
+    assert!(!is_free(&young, &[old]));
+}
+
+#[test]
+fn names_of_seeds_belong_to_no_domain() {
+    for (domain, free) in [
+        ("web.dev.internal.seeds.test", false),
+        ("internal.seeds.test", false),
+        ("seeds.test", false),
+        ("test", false),
+        ("other.seeds.test", true),
+        ("web.prod.shoots.test", false),
+        ("shoots.test", false),
+        ("web.dev.shoots.test", true),
+        ("x.web.dev.shoots.test", false),
+    ] {
+        assert_eq!(is_free(&claim("two", domain, false, 1), &[]), free, "{domain}");
+    }
+    let text = obstacle(&claim("two", "seeds.test", false, 1), &[], &seeds()).unwrap();
+    assert!(
+        text.contains("the domain internal.seeds.test of Seed a"),
+        "{text}"
+    );
+}
+
 /// Domain `dev.shoots.test` is also `<shoot>.<project>` below `test`, for Shoot `dev` of Project `shoots`.
 #[test]
 fn no_shoot_takes_a_default_domain_by_its_own_name() {
     let is_free = |domain: &str, own_prefix: &str, seeds: &[Seed]| {
-        obstacle(&claim("one", domain, false, 1), own_prefix, &[], seeds).is_none()
+        let mut claim = claim("one", domain, false, 1);
+        own_prefix.clone_into(&mut claim.own_prefix);
+        obstacle(&claim, &[], seeds).is_none()
     };
     assert!(!is_free("dev.shoots.test", "dev.shoots", &seeds()));
     let mut further = seeds();
@@ -89,17 +151,6 @@ fn no_shoot_takes_a_default_domain_by_its_own_name() {
     assert!(is_free("web.dev.shoots.test", "web.dev", &further));
 }
 
-/// Else a member could create an older Shoot above a domain, and keep names below that domain from all
-/// later Shoots.
-#[test]
-fn a_refused_shoot_blocks_no_domain() {
-    let all = [
-        claim("one", "apps.customer.test", true, 5),
-        claim("refused", "customer.test", false, 1),
-    ];
-    assert!(is_free(&claim("new", "web.customer.test", false, 9), &all));
-}
-
 #[test]
 fn a_domain_of_one_label_is_refused_and_blocks_no_name() {
     let (label, name) = (
@@ -107,32 +158,10 @@ fn a_domain_of_one_label_is_refused_and_blocks_no_name() {
         claim("name", "web.customer.de", false, 2),
     );
     let all = [label.clone(), name.clone()];
-    let text = obstacle(&label, "web.dev", &all, &seeds()).unwrap();
+    let text = obstacle(&label, &all, &seeds()).unwrap();
     assert!(text.contains("de is a top-level domain"), "{text}");
     assert!(is_free(&name, &all));
     // A reservation from before this rule stays.
     let reserved = claim("label", "de", true, 1);
     assert!(!is_free(&name, &[reserved]));
-}
-
-#[test]
-fn names_of_seeds_belong_to_no_domain() {
-    for (domain, free) in [
-        ("web.dev.internal.seeds.test", false),
-        ("internal.seeds.test", false),
-        ("seeds.test", false),
-        ("test", false),
-        ("other.seeds.test", true),
-        ("web.prod.shoots.test", false),
-        ("shoots.test", false),
-        ("web.dev.shoots.test", true),
-        ("x.web.dev.shoots.test", false),
-    ] {
-        assert_eq!(is_free(&claim("two", domain, false, 1), &[]), free, "{domain}");
-    }
-    let text = obstacle(&claim("two", "seeds.test", false, 1), "web.dev", &[], &seeds()).unwrap();
-    assert!(
-        text.contains("the domain internal.seeds.test of Seed a"),
-        "{text}"
-    );
 }
