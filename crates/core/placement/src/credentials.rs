@@ -108,8 +108,8 @@ pub fn dns_secret(shoot: &Shoot) -> Option<&str> {
 
 /// The seeds whose buckets may hold the data that the owner of a Shoot still has to restore. Only hand-overs
 /// and garden-controller-manager write these fields, so no seed can name a further seed. A recorded source is
-/// the seed from whose bucket `backup_entry_placement` derives the restore, so no right to a further bucket is
-/// necessary.
+/// the seed from whose bucket `backup_entry_placement` derives the restore, so no right to a further bucket
+/// is necessary.
 #[must_use]
 pub fn data_sources(shoot: &Shoot) -> BTreeSet<String> {
     let Some(status) = &shoot.status else {

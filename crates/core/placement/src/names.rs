@@ -104,8 +104,8 @@ pub fn technical_id(shoot: &Shoot, project: &str) -> String {
     )
 }
 
-/// The project in a technical id, or in the name of a BackupEntry or source BackupEntry, which has a technical
-/// id. `None` for further names.
+/// The project in a technical id, or in the name of a BackupEntry or source BackupEntry, which has a
+/// technical id. `None` for further names.
 #[must_use]
 pub fn project_in(name: &str) -> Option<&str> {
     let technical_id = name.strip_prefix(SOURCE_ENTRY).unwrap_or(name);

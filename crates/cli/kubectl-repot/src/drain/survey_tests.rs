@@ -1,4 +1,4 @@
-//! Which seeds can take part in a drain.
+//! Seeds that can take part in a drain.
 
 #![allow(clippy::unwrap_used)]
 

@@ -10,8 +10,8 @@ use runtime::{Error, Result, client::Garden};
 use super::place::StateStore;
 use crate::configuration_problem;
 
-/// The most bytes that this operation may restore in a seed with this limit. The flows of a seed that has the state already have no
-/// limit, so that a large state blocks neither a reconciliation nor a deletion.
+/// The most bytes that this operation may restore in a seed with this limit. The flows of a seed that has the
+/// state already have no limit, so that a large state blocks neither a reconciliation nor a deletion.
 pub(super) fn of_operation(operation: Operation, limit: u64) -> Option<u64> {
     (operation == Operation::Restore).then_some(limit)
 }
