@@ -6,7 +6,7 @@
 //! | event | reported to each subscriber |
 //! |---|---|
 //! | an object is created, changed or deleted | the object |
-//! | a list has ended, at the begin or after an interruption | all objects, and the objects that have vanished |
+//! | a list has ended, first or after an interruption | all objects, and the objects that have vanished |
 //! | a controller subscribes after the list | all objects, to this subscriber |
 
 use std::{
