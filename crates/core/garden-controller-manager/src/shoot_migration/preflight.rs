@@ -308,5 +308,5 @@ mod takeover_tests;
 #[path = "preflight_tests.rs"]
 mod tests;
 #[cfg(test)]
-#[path = "preflight_world.rs"]
+#[path = "preflight_fixture.rs"]
 mod world;
