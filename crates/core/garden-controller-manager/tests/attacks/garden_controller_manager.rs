@@ -61,6 +61,12 @@ pub async fn it_bounds_projects_alone(garden: &Garden) {
             "only counts of objects of groups *.gardener.cloud",
         );
     }
+    // The bound of the operator also stays.
+    let without_bound = json!({"spec": {"hard": {"pods": null}}});
+    refused(
+        try_patch(&quotas(NAMESPACE), "gardener", &without_bound).await,
+        "only counts of objects of groups *.gardener.cloud",
+    );
     operators
         .delete("gardener", &DeleteParams::default())
         .await
