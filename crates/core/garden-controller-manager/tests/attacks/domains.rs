@@ -85,21 +85,27 @@ pub async fn a_domain_belongs_to_one_shoot(garden: &Garden) {
 
 /// The gardenlet of the seed of the attacker's Shoot.
 async fn a_seed_reserves_no_domain(garden: &Garden) {
+    // A Shoot that the seed has: a single policy refuses the write.
+    garden
+        .shoot_in(
+            ATTACKERS,
+            "hosted",
+            "seed-a",
+            Some("seed-a"),
+            ("Reconcile", "Succeeded"),
+        )
+        .await;
     let shoots: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), ATTACKERS);
+    let words = "may not change status.reservedDomain of Shoot hosted";
     for domain in [json!(DOMAIN), json!("other.customer.test")] {
-        refused(
-            garden
-                .patch_status(&shoots, "equal", json!({"reservedDomain": domain}))
-                .await,
-            "may not change status.reservedDomain of Shoot equal",
-        );
+        let status = json!({"reservedDomain": domain});
+        refused(garden.patch_status(&shoots, "hosted", status).await, words);
     }
-    refused(
-        garden
-            .patch_status(&shoots, "free", json!({"reservedDomain": null}))
-            .await,
-        "may not change status.reservedDomain of Shoot free",
-    );
+    let reserved = json!({"reservedDomain": "hosted.customer.test"});
+    let admin: Api<Shoot> = garden.admin(ATTACKERS);
+    garden.status(&admin, "hosted", reserved).await;
+    let ended = json!({"reservedDomain": null});
+    refused(garden.patch_status(&shoots, "hosted", ended).await, words);
 }
 
 async fn until_reserved(shoots: &Api<Shoot>, name: &str, domain: &str) {
