@@ -21,7 +21,7 @@ use testkit::{ControlPlane, Idle, Server, apply, size};
 const SHOOTS: usize = 250;
 /// Maximum private memory of the process, in KiB. Pages of the program file are shared and can be dropped, so
 /// these pages do not count.
-const AT_MOST: u64 = 40 * 1024;
+const AT_MOST: u64 = 25 * 1024;
 /// A first round over all shoots on a busy machine.
 const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(300);
 const CONDITIONS: usize = 5;

@@ -45,37 +45,24 @@ struct Status {
 
 /// The reports of all extension objects of a shoot but Bastions and SubnetIsolations. Bastions serve single
 /// users; SubnetIsolations have a separate condition (`ZoneIsolation`). `backup_entry`: name of the shoot's
-/// `BackupEntry`.
+/// `BackupEntry`. The lists come in sequence: each request under way costs a connection, and many shoots are
+/// checked at once.
 pub(super) async fn reports(
     context: &Context,
     namespace: &str,
     backup_entry: &str,
 ) -> Result<Vec<Extension>> {
     let only = ListParams::default().fields(&format!("metadata.name={backup_entry}"));
-    let (infrastructures, control_planes, dns_records, networks, configs, workers, runtimes, others, entries) =
-        futures::try_join!(
-            in_namespace::<Infrastructure>(context, namespace),
-            in_namespace::<ControlPlane>(context, namespace),
-            in_namespace::<DNSRecord>(context, namespace),
-            in_namespace::<Network>(context, namespace),
-            in_namespace::<OperatingSystemConfig>(context, namespace),
-            in_namespace::<Worker>(context, namespace),
-            in_namespace::<ContainerRuntime>(context, namespace),
-            in_namespace::<api::extensions::Extension>(context, namespace),
-            list(context.seed.cluster_wide::<BackupEntry>(), only),
-        )?;
-    let reports = [
-        infrastructures,
-        control_planes,
-        dns_records,
-        networks,
-        configs,
-        workers,
-        runtimes,
-        others,
-        entries,
-    ];
-    Ok(reports.concat())
+    let mut reports = in_namespace::<Infrastructure>(context, namespace).await?;
+    reports.extend(in_namespace::<ControlPlane>(context, namespace).await?);
+    reports.extend(in_namespace::<DNSRecord>(context, namespace).await?);
+    reports.extend(in_namespace::<Network>(context, namespace).await?);
+    reports.extend(in_namespace::<OperatingSystemConfig>(context, namespace).await?);
+    reports.extend(in_namespace::<Worker>(context, namespace).await?);
+    reports.extend(in_namespace::<ContainerRuntime>(context, namespace).await?);
+    reports.extend(in_namespace::<api::extensions::Extension>(context, namespace).await?);
+    reports.extend(list(context.seed.cluster_wide::<BackupEntry>(), only).await?);
+    Ok(reports)
 }
 
 async fn in_namespace<K>(context: &Context, namespace: &str) -> Result<Vec<Extension>>

@@ -39,7 +39,7 @@ pub(crate) type Loose = MapFrame<Incoming, fn(Frame<Bytes>) -> Frame<Bytes>>;
 
 /// The HTTP client cuts pieces out of blocks of many KiB. A watch holds the last piece until the next piece
 /// arrives, for minutes, and would keep a block for each watch.
-fn loose(frame: Frame<Bytes>) -> Frame<Bytes> {
+pub(crate) fn loose(frame: Frame<Bytes>) -> Frame<Bytes> {
     frame.map_data(|piece| Bytes::copy_from_slice(&piece))
 }
 
