@@ -122,14 +122,14 @@ async fn settled(client: &Client, count: usize) -> Result<(), String> {
 /// The number of ShootStates that the seed may read.
 async fn count_rights(client: &Client) -> Result<usize, kube::Error> {
     let roles: Api<ClusterRole> = Api::all(client.clone());
-    let role = roles
+    let found = roles
         .get_opt(&format!("gardener.cloud:seed:seed-a:{PROJECT}"))
         .await?;
-    let rules = role.and_then(|role| role.rules).unwrap_or_default();
-    let of_states = rules
+    let granted = found.and_then(|role| role.rules).unwrap_or_default();
+    let states = granted
         .into_iter()
         .find(|rule| rule.resources.iter().flatten().any(|name| name == "shootstates"));
-    Ok(of_states
+    Ok(states
         .and_then(|rule| rule.resource_names)
         .map_or(0, |names| names.len()))
 }

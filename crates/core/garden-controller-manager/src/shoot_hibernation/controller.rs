@@ -13,12 +13,18 @@ use runtime::{
 };
 use serde_json::json;
 
-use super::{decision::decide, schedule::Schedule};
+use super::{
+    decision::{Decision, decide},
+    schedule::Schedule,
+};
 use crate::{Context, MANAGER};
 
 /// Pause before the next check after a write conflict; the concurrent change usually triggers an earlier
 /// check.
 const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
+
+/// The largest number of schedules of a Shoot, as in policy `shoot-hibernation`.
+const SCHEDULES: usize = 16;
 
 struct ShootHibernation {
     context: Context,
@@ -41,6 +47,32 @@ fn schedules(shoot: &Shoot) -> &[HibernationSchedule] {
     hibernation.map_or(&[], |hibernation| &hibernation.schedules)
 }
 
+/// The schedules, and a sentence about those that have no effect. A Shoot from before the bound of policy
+/// `shoot-hibernation` may have any number.
+fn read(schedules: &[HibernationSchedule]) -> (Vec<Schedule>, Option<String>) {
+    let (mut read, mut invalid) = (Vec::new(), Vec::new());
+    for schedule in schedules.iter().take(SCHEDULES) {
+        match Schedule::read(schedule) {
+            Ok(schedule) => read.push(schedule),
+            Err(reason) => invalid.push(reason),
+        }
+    }
+    let mut notes = Vec::new();
+    if let Some(first) = invalid.first() {
+        let count = invalid.len();
+        notes.push(format!(
+            "{count} schedules of spec.hibernation have no effect: {first}."
+        ));
+    }
+    if schedules.len() > SCHEDULES {
+        notes.push(format!(
+            "spec.hibernation has {} schedules, and the first {SCHEDULES} have an effect: remove others.",
+            schedules.len()
+        ));
+    }
+    (read, (!notes.is_empty()).then(|| notes.join(" ")))
+}
+
 /// The last time that took effect, or the creation of the Shoot.
 fn last(shoot: &Shoot) -> Timestamp {
     let status = shoot.status.as_ref();
@@ -57,8 +89,8 @@ impl Reconciler<Shoot> for ShootHibernation {
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        let (now, read) = (clock::now(), self.read(&shoot).await);
-        let decision = decide(&read, last(&shoot), now);
+        let now = clock::now();
+        let decision = self.decide(&shoot, now).await?;
         if let Some(sleep) = decision.sleep
             && !self.act(&shoot, sleep).await?
         {
@@ -77,21 +109,24 @@ impl Reconciler<Shoot> for ShootHibernation {
 }
 
 impl ShootHibernation {
-    async fn read(&self, shoot: &Shoot) -> Vec<Schedule> {
-        let mut read = Vec::new();
-        for schedule in schedules(shoot) {
-            match Schedule::read(schedule) {
-                Ok(schedule) => read.push(schedule),
-                Err(why) => {
-                    let note = format!("A schedule of spec.hibernation is not kept: {why}.");
-                    self.context
-                        .events
-                        .warning(shoot, "HibernationScheduleInvalid", &note)
-                        .await;
-                }
-            }
+    /// Reports invalid schedules in one Event. The search for times can take long, for expressions that a user
+    /// writes, so a thread for blocking work does the search.
+    async fn decide(&self, shoot: &Shoot, now: Timestamp) -> Result<Decision> {
+        let (schedules, last) = (schedules(shoot).to_vec(), last(shoot));
+        let searched = tokio::task::spawn_blocking(move || {
+            let (read, invalid) = read(&schedules);
+            (decide(&read, last, now), invalid)
+        });
+        let (decision, invalid) = searched.await.map_err(|error| {
+            runtime::Error::bug("the search for times of schedules ended").caused_by(error)
+        })?;
+        if let Some(note) = invalid {
+            self.context
+                .events
+                .warning(shoot, "HibernationScheduleInvalid", &note)
+                .await;
         }
-        read
+        Ok(decision)
     }
 
     /// Conditional on the read version of the Shoot: a concurrent edit of a user has precedence, and triggers
@@ -127,5 +162,37 @@ impl ShootHibernation {
             .merge_status(&shoots, &shoot.name_any(), &status)
             .await
             .map(|_| true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn schedule(start: &str) -> HibernationSchedule {
+        HibernationSchedule {
+            start: Some(start.to_owned()),
+            ..HibernationSchedule::default()
+        }
+    }
+
+    #[test]
+    fn schedules_above_the_bound_and_invalid_ones_are_told_in_one_sentence_each() {
+        let (read_schedules, note) = read(&[
+            schedule("0 20 * * *"),
+            schedule("at night"),
+            schedule("0 0 31 2 *"),
+        ]);
+        assert_eq!(read_schedules.len(), 1);
+        let note = note.unwrap();
+        assert!(
+            note.contains("2 schedules") && note.contains("at night") && !note.contains("31 2"),
+            "{note}"
+        );
+        let (read_schedules, note) = read(&vec![schedule("0 20 * * *"); SCHEDULES + 1]);
+        assert_eq!(read_schedules.len(), SCHEDULES);
+        assert!(note.unwrap().contains("17 schedules"));
+        assert_eq!(read(&[schedule("0 20 * * *")]).1, None);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::schedule::Schedule;
+use super::schedule::{Change, Schedule};
 
 /// How long a missed time still takes effect. Longer than a restart of this process takes; shorter than a
 /// user would expect the shoot to stay unchanged.
@@ -27,26 +27,26 @@ pub struct Decision {
 pub fn decide(schedules: &[Schedule], last: Timestamp, now: Timestamp) -> Decision {
     let oldest = now.checked_sub(DEADLINE).unwrap_or(Timestamp::MIN);
     let since = last.max(oldest);
-    let mut latest: Option<(Timestamp, bool)> = None;
+    let mut latest: Option<(Timestamp, Change)> = None;
     let mut next: Option<Timestamp> = None;
     for schedule in schedules {
-        for awake in [false, true] {
+        for change in [Change::Sleep, Change::WakeUp] {
             let mut time = since;
             for _ in 0..TIMES {
-                let Some(due) = schedule.next(time)[usize::from(awake)] else {
+                let Some(due) = schedule.next(change, time) else {
                     break;
                 };
                 if due > now {
                     next = Some(next.map_or(due, |earlier| earlier.min(due)));
                     break;
                 }
-                latest = latest.max(Some((due, awake)));
+                latest = latest.max(Some((due, change)));
                 time = due;
             }
         }
     }
     Decision {
-        sleep: latest.map(|(_, awake)| !awake),
+        sleep: latest.map(|(_, change)| change == Change::Sleep),
         next,
     }
 }

@@ -7,6 +7,15 @@ use chrono::{DateTime, Datelike, NaiveDate, TimeZone as _, Timelike, Utc};
 use croner::Cron;
 use jiff::{Timestamp, civil, tz::TimeZone};
 
+/// A change at a time of a schedule. At the same time, the greater change has precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// `start` of a schedule.
+    Sleep,
+    /// `end` of a schedule.
+    WakeUp,
+}
+
 /// When a shoot falls asleep and wakes up.
 #[derive(Clone, Debug)]
 pub struct Schedule {
@@ -23,15 +32,15 @@ impl Schedule {
         Ok(Self { start, end, zone })
     }
 
-    /// The next times after `after` at which the shoot must fall asleep, and wake up.
+    /// The next time after `after` at which the shoot must fall asleep or wake up. The expression refers to
+    /// local time. A time that is skipped when clocks go forward comes an hour later. Searches day by day, for
+    /// an expression of a rare day for many years: callers ask for each time once.
     #[must_use]
-    pub fn next(&self, after: Timestamp) -> [Option<Timestamp>; 2] {
-        [&self.start, &self.end].map(|cron| self.next_of(cron.as_ref()?, after))
-    }
-
-    /// The expression refers to local time. A time that is skipped when clocks go forward comes an hour
-    /// later.
-    fn next_of(&self, cron: &Cron, after: Timestamp) -> Option<Timestamp> {
+    pub fn next(&self, change: Change, after: Timestamp) -> Option<Timestamp> {
+        let cron = match change {
+            Change::Sleep => self.start.as_ref()?,
+            Change::WakeUp => self.end.as_ref()?,
+        };
         let mut shown = clock(after.to_zoned(self.zone.clone()).datetime())?;
         loop {
             shown = cron.find_next_occurrence(&shown, false).ok()?;
@@ -161,13 +170,14 @@ mod tests {
                 "2026-10-26T01:30:00Z",
             ),
         ] {
-            let [next, never] = schedule(start, location).unwrap().next(after.parse().unwrap());
+            let (schedule, after) = (schedule(start, location).unwrap(), after.parse().unwrap());
+            let next = schedule.next(Change::Sleep, after).unwrap();
             assert_eq!(
-                next.unwrap().to_string(),
+                next.to_string(),
                 expected,
                 "{start} in {location:?} after {after}"
             );
-            assert_eq!(never, None);
+            assert_eq!(schedule.next(Change::WakeUp, after), None);
         }
     }
 

@@ -110,6 +110,20 @@ async fn schedules_of_a_shoot(garden: &Garden) {
     for time in ["0 20 * * *", "00 8 * * MON-FRI", "*/15  1,2 1-7 JAN ?"] {
         allowed(patch(json!({"start": time, "end": time})).await);
     }
+    let long = format!("0 20 * * {}", "1,".repeat(40));
+    for schedule in [
+        json!({"end": long}),
+        json!({"end": "0 20 * * *", "location": "x".repeat(65)}),
+    ] {
+        refused(patch(schedule).await, "has more than 64 characters");
+    }
+    let many =
+        |count| json!({"spec": {"hibernation": {"schedules": vec![json!({"end": "0 20 * * *"}); count]}}});
+    refused(
+        garden.patch(&shoots, "scheduled", many(17)).await,
+        "has 17 schedules, and at most 16 are allowed",
+    );
+    allowed(garden.patch(&shoots, "scheduled", many(16)).await);
 }
 
 /// RK-03, RK-34: a controller that would run nowhere or twice is refused by its name.
