@@ -1,5 +1,6 @@
-//! A gardenlet starts no operation for an ignored Shoot or in a stopped seed, and starts the operation when
-//! the pause ends. A real API server serves as garden and seed.
+//! A gardenlet starts no operation for an ignored Shoot, in a stopped seed, or in a seed with a taint that the
+//! Shoot does not tolerate, and starts the operation when the obstacle is gone. A real API server serves as
+//! garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
@@ -94,6 +95,52 @@ fn a_pause_that_cannot_be_reported_holds_up_no_deletion() -> Result<()> {
                 None => Ok(()),
                 Some(shoot) => Err(format!("{:?}", shoot.status)),
             }
+        })
+        .await?;
+        Ok(())
+    })
+}
+
+/// The Shoot named the seed before the Seed existed, so no policy compared the two.
+#[test]
+fn nothing_is_created_in_a_seed_with_a_taint_that_the_shoot_does_not_tolerate() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("tainted", false)).await?;
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let params = PatchParams::default();
+        let taint = json!({"spec": {"taints": [{"key": "protected"}]}});
+        seeds.patch("seed-a", &params, &Patch::Merge(taint)).await?;
+        apply(&ground.client, the_shoot()).await?;
+        let not_ignored = json!({"metadata": {"annotations": {SHOOT_IGNORE: null}}});
+        ground
+            .shoots
+            .patch("web", &params, &Patch::Merge(not_ignored))
+            .await?;
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&ground.client, &[])?))));
+        ground::until(&ground.shoots, "the taint is not reported", |shoot| {
+            let errors = shoot.status.iter().flat_map(|status| &status.last_errors);
+            errors.into_iter().any(|error| {
+                error
+                    .description
+                    .contains("Seed seed-a has the taint protected, which the shoot does not tolerate")
+            })
+        })
+        .await?;
+        let namespaces: Api<Namespace> = Api::all(ground.client.clone());
+        ensure!(
+            namespaces.get_opt(NAMESPACE).await?.is_none(),
+            "something was created"
+        );
+        let tolerated = json!({"spec": {"tolerations": [{"key": "protected"}]}});
+        ground
+            .shoots
+            .patch("web", &params, &Patch::Merge(tolerated))
+            .await?;
+        eventually("the shoot has a namespace", SOON, || async {
+            let found = namespaces.get_opt(NAMESPACE).await;
+            let found = found.map_err(|error| error.to_string())?;
+            found.map(drop).ok_or_else(|| "there is none".to_owned())
         })
         .await?;
         Ok(())

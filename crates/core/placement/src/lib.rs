@@ -21,6 +21,7 @@
 //! | `pause` | whether new reconciliations are held back |
 //! | `remembered` | the part of a Shoot that a watch of all Shoots keeps |
 //! | `owner_terms` | the hash of the owner terms of a Seed |
+//! | `seed_choice` | whether a seed may host a shoot |
 //! | `takeover` | the conditions of a takeover that the status of the Shoot reports |
 //! | `credentials` | the Secrets of the garden that a seed reads |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
@@ -38,6 +39,7 @@ pub mod record;
 pub mod registered;
 pub mod remembered;
 pub mod role;
+pub mod seed_choice;
 pub mod takeover;
 pub mod traveller;
 

@@ -4,17 +4,14 @@
 //! These rules choose a seed for a planned move. A takeover ignores the rules, as the shoot would be lost
 //! without the takeover.
 
-use api::gardencore::{CloudProfile, Seed, Shoot, shoot::SeedSelector};
-use kube::{
-    ResourceExt,
-    core::{Selector, SelectorExt as _},
+use api::gardencore::{CloudProfile, Seed, Shoot};
+use kube::ResourceExt;
+use placement::{
+    Journey, journey,
+    seed_choice::{self, Obstacle},
 };
-use placement::{Journey, journey};
 
 use super::preflight::{Verdict, wanted_move};
-
-/// A reason, and the start of a sentence: the remedy that all obstacles share completes the sentence.
-type Obstacle = (&'static str, String);
 
 /// The verdict on a move that would begin now, if the destination may not host the shoot. `profile`: the
 /// CloudProfile that the Shoot names, if there is one.
@@ -47,59 +44,7 @@ fn obstacle(
     destination: &Seed,
     profile: Option<&CloudProfile>,
 ) -> Option<Obstacle> {
-    untolerated_taint(shoot, destination)
-        .or_else(|| unselected(shoot, destination, profile))
-        .or_else(|| older_gardenlet(source?, destination))
-}
-
-/// As in Gardener: a taint without value is tolerated by key, a taint with a value by key and value.
-fn untolerated_taint(shoot: &Shoot, seed: &Seed) -> Option<Obstacle> {
-    let tolerations = &shoot.spec.tolerations;
-    let taint = seed.spec.taints.iter().find(|taint| {
-        !tolerations.iter().any(|toleration| {
-            toleration.key == taint.key && (taint.value.is_none() || toleration.value == taint.value)
-        })
-    })?;
-    let value = taint
-        .value
-        .as_ref()
-        .map_or(String::new(), |value| format!("={value}"));
-    let message = format!(
-        "Seed {} has the taint {}{value}, which the shoot does not tolerate: add a toleration to spec.tolerations",
-        seed.name_any(),
-        taint.key
-    );
-    Some(("SeedTaintNotTolerated", message))
-}
-
-fn unselected(shoot: &Shoot, seed: &Seed, profile: Option<&CloudProfile>) -> Option<Obstacle> {
-    let name = seed.name_any();
-    if let Some(selector) = &shoot.spec.seed_selector
-        && !matches(selector, seed)
-    {
-        let message = format!(
-            "Seed {name} does not match spec.seedSelector of the shoot: change the selector, or label the seed"
-        );
-        return Some(("SeedSelectorDoesNotMatch", message));
-    }
-    let profile = profile?;
-    let selector = profile.spec.seed_selector.as_ref()?;
-    (!matches(selector, seed)).then(|| {
-        let message = format!(
-            "Seed {name} does not match spec.seedSelector of CloudProfile {}: change the selector, or label the seed",
-            profile.name_any()
-        );
-        ("CloudProfileDoesNotSelectSeed", message)
-    })
-}
-
-/// An unreadable selector selects no seed.
-fn matches(selector: &SeedSelector, seed: &Seed) -> bool {
-    let types = &selector.provider_types;
-    let provider = &seed.spec.provider.type_;
-    let has_type = types.is_empty() || types.iter().any(|type_| type_ == "*" || type_ == provider);
-    has_type
-        && Selector::try_from(selector.selector.clone()).is_ok_and(|selector| selector.matches(seed.labels()))
+    seed_choice::obstacle(shoot, destination, profile).or_else(|| older_gardenlet(source?, destination))
 }
 
 /// An older gardenlet may not read the state that a newer gardenlet wrote. Patch releases do not change the

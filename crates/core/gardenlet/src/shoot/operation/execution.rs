@@ -15,7 +15,7 @@ use super::{
     domain,
     failure::{Failure, outside},
     pace::Pace,
-    progress, status,
+    progress, seed_choice, status,
 };
 use crate::{
     context::Context,
@@ -58,6 +58,8 @@ pub(crate) async fn run(
     )
     .await
     .map_err(|error| outside("Collecting facts", error))?;
+    let checked = seed_choice::check(&facts).await;
+    checked.map_err(|error| outside("Checking taints and selectors of the seed", error))?;
     if operation == Operation::Restore {
         let checked = ShootState::check_size(&facts).await;
         checked.map_err(|error| outside("Checking the size of the ShootState", error))?;
