@@ -81,6 +81,35 @@ pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
     whoever_fills_it_keeps_nobody_from_his_work(garden, &tenant).await;
     from_before_the_bounds(garden, &tenant).await;
     what_its_writer_says_of_it_is_read_over(garden, &tenant).await;
+    managers_of_fields_leave_room_for_others(garden, &tenant).await;
+}
+
+/// An object near the largest request to etcd would refuse the next write of everybody, a deletion included.
+async fn managers_of_fields_leave_room_for_others(garden: &Garden, tenant: &Api<DynamicObject>) {
+    const WORDS: &str = "metadata.managedFields has more than 64 entries or 262144 characters";
+    garden
+        .shoot("owned", "seed-a", Some("seed-a"), ("Create", "Succeeded"))
+        .await;
+    let gardenlet = shoots(&garden.seed_a);
+    let entry = |manager: &str, fields: Value| {
+        json!({"manager": manager, "operation": "Apply", "apiVersion": "core.gardener.cloud/v1beta1",
+            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    };
+    let of = |entries: Vec<Value>| json!({"metadata": {"managedFields": entries}});
+    let large: serde_json::Map<_, _> = (0..20_000)
+        .map(|n| (format!("f:field-{n:05}"), json!({})))
+        .collect();
+    let large = of(vec![entry("m", json!({"f:spec": large}))]);
+    let many = of((0..65)
+        .map(|n| entry(&format!("m{n}"), json!({"f:spec": {}})))
+        .collect());
+    for body in [&large, &many] {
+        for attacker in [tenant, &gardenlet] {
+            refused(garden.patch(attacker, "owned", body.clone()).await, WORDS);
+        }
+    }
+    garden.patch(tenant, "owned", confirmation()).await.unwrap();
+    tenant.delete("owned", &DeleteParams::default()).await.unwrap();
 }
 
 /// Its seed, and an operator who has a shoot taken over, write into metadata that a tenant has filled; the
