@@ -70,10 +70,12 @@ impl Reconciler<Seed> for SeedController {
     const NAME: &'static str = "seed";
 
     async fn apply(&self, seed: Arc<Seed>) -> Result<Next> {
-        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
-        MANAGER.apply(&namespaces, &namespace::desired(&seed)).await?;
-        self.judge(&seed).await?;
-        self.compare_servers(&seed).await?;
+        // The verdicts come first, and each is written although a different write fails: a takeover waits for
+        // the verdict on a dead seed.
+        let judged = self.judge(&seed).await;
+        let compared = self.compare_servers(&seed).await;
+        self.deploy_namespace(&seed).await;
+        judged.and(compared)?;
         Ok(Next::After(self.context.config.seed_sync_period()))
     }
 
@@ -90,6 +92,25 @@ impl Reconciler<Seed> for SeedController {
 }
 
 impl SeedController {
+    /// Applies the namespace of the seed. A failure is reported and is no error: the back-off after an error
+    /// would delay the next verdict on the seed.
+    async fn deploy_namespace(&self, seed: &Seed) {
+        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+        let wanted = namespace::desired(seed);
+        let Err(error) = MANAGER.apply(&namespaces, &wanted).await else {
+            return;
+        };
+        let (seed_name, name) = (seed.name_any(), wanted.name_any());
+        tracing::warn!(seed = seed_name, namespace = name, %error, "the namespace of a seed cannot be written");
+        let note = format!(
+            "namespace {name} for the credentials of the seed cannot be written: {error}; the next attempt follows by itself"
+        );
+        self.context
+            .events
+            .answer_with_warning(seed, "SeedNamespaceNotWritten", &note)
+            .await;
+    }
+
     async fn judge(&self, seed: &Seed) -> Result<()> {
         let name = seed.name_any();
         let renewed = self.renewed(&name).await?;
@@ -120,12 +141,14 @@ impl SeedController {
             )
             .merge_into(list);
         })
-        .await?;
-        if written {
+        .await;
+        if matches!(written, Ok(true)) {
             let note = format!("nothing was heard of the gardenlet for {} s", silence.as_secs());
             self.context.events.warning(seed, "GardenletSilent", &note).await;
         }
-        self.report_shoots(&name, renewed, silence).await
+        // The Shoots are reported although the Seed cannot be written.
+        let reported = self.report_shoots(&name, renewed, silence).await;
+        written.and(reported)
     }
 
     /// When the gardenlet of a seed renewed the seed's Lease.

@@ -44,10 +44,11 @@ const PAGE: u32 = 10;
 /// checks again, before each page of Shoots is written.
 ///
 /// A write fails if the Shoot has changed since the list: neither a new report of the gardenlet nor a
-/// takeover by another seed is overwritten.
+/// takeover by another seed is overwritten. A Shoot that cannot be written keeps no other Shoot from its
+/// report.
 ///
 /// # Errors
-/// The garden cannot be read or written.
+/// The garden cannot be read, or a Shoot cannot be written.
 pub async fn report_unknown<F>(garden: &Garden, seed: &str, is_silent: impl Fn() -> F) -> Result<bool>
 where
     F: Future<Output = Result<bool>>,
@@ -57,6 +58,7 @@ where
         .fields(&format!("status.seedName={seed}"))
         .limit(PAGE);
     let mut is_complete = true;
+    let mut failed = None;
     loop {
         let page = all.list(&params).await;
         let page = page.context(format_args!("could not list the Shoots in seed {seed}"))?;
@@ -67,11 +69,14 @@ where
         }
         for shoot in outdated {
             // A Shoot is large, and the future would hold several copies.
-            is_complete &= Box::pin(write(garden, shoot)).await?;
+            match Box::pin(write(garden, shoot)).await {
+                Ok(is_written) => is_complete &= is_written,
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
-            None => return Ok(is_complete),
+            None => return failed.map_or(Ok(is_complete), Err),
         }
     }
 }

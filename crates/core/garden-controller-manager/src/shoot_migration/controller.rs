@@ -155,6 +155,8 @@ impl Reconciler<Shoot> for ShootMigration {
             .context
             .garden
             .namespaced(&shoot.namespace().unwrap_or_default());
+        // Reported after the verdict: a write beside the move keeps no shoot from the verdict.
+        let mut failed = None;
         for _ in 0..ATTEMPTS {
             let found = shoots
                 .get_opt(&name)
@@ -163,14 +165,12 @@ impl Reconciler<Shoot> for ShootMigration {
             let Some(shoot) = found else {
                 return Ok(Next::Change);
             };
-            if let Some(patch) = former_seeds::without(&shoot, &self.gone(&shoot).await?) {
-                write(&shoots, &name, patch).await?;
-                continue;
-            }
-            if let Some(seed) = dry_run::asked(&shoot) {
-                let known = self.known.state();
-                Box::pin(dry_run::answer(&self.context, &shoots, &shoot, seed, &known)).await?;
-                continue;
+            if failed.is_none() {
+                match self.prepare(&shoots, &shoot).await {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(error) => failed = Some(error),
+                }
             }
             let judged = Box::pin(read(&self.context, &shoot)).await?;
             let verdict = holds::apply(&shoot, &judged);
@@ -186,6 +186,9 @@ impl Reconciler<Shoot> for ShootMigration {
                 if change.tells || decision.hand_on.is_some() {
                     self.tell(&shoot, verdict.as_ref(), &decision).await;
                 }
+            }
+            if let Some(error) = failed {
+                return Err(error);
             }
             let waits = verdict.is_some_and(|verdict| [BUSY, FULL].contains(&verdict.reason));
             return Ok(if waits {
@@ -205,6 +208,20 @@ impl Reconciler<Shoot> for ShootMigration {
 }
 
 impl ShootMigration {
+    /// Removes former seeds without a Seed, and answers a dry run. Returns whether the Shoot must be read again.
+    async fn prepare(&self, shoots: &Api<Shoot>, shoot: &Shoot) -> Result<bool> {
+        if let Some(patch) = former_seeds::without(shoot, &self.gone(shoot).await?) {
+            write(shoots, &shoot.name_any(), patch).await?;
+            return Ok(true);
+        }
+        let Some(seed) = dry_run::asked(shoot) else {
+            return Ok(false);
+        };
+        let known = self.known.state();
+        Box::pin(dry_run::answer(&self.context, shoots, shoot, seed, &known)).await?;
+        Ok(true)
+    }
+
     /// The verdict on a move that would begin now, changed if the destination has no free slot.
     fn with_place(&self, shoot: &Shoot, seed: Option<&Seed>, verdict: Verdict) -> Verdict {
         match wanted_move(shoot) {

@@ -356,15 +356,17 @@ fn own_seed(namespace: &NamespaceMeta) -> Option<&str> {
     seed_of_namespace(namespace.metadata.name.as_deref()?).filter(|_| is_of_seed)
 }
 
-/// Removes the rights of a seed without a reason for rights in the namespace.
+/// Removes the rights of a seed without a reason for rights in the namespace. Each of the two deletions ends
+/// the rights, so the second is attempted after a failure of the first.
 async fn end(
     bindings: &Api<RoleBinding>,
     roles: &Api<ClusterRole>,
     seed: &str,
     namespace: &str,
 ) -> Result<()> {
-    apply::delete(bindings, &binding_name(seed)).await?;
-    apply::delete(roles, &role_name(seed, namespace)).await
+    let unbound = apply::delete(bindings, &binding_name(seed)).await;
+    let removed = apply::delete(roles, &role_name(seed, namespace)).await;
+    unbound.and(removed)
 }
 
 /// Grants exactly these rights.

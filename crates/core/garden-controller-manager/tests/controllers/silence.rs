@@ -8,25 +8,31 @@ use api::{
     meta::{ConditionStatus, find_condition},
 };
 use garden_controller_manager::seed::{self, report_unknown};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt};
-use serde_json::json;
+use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
+use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::{Value, json};
+use testkit::eventually;
 use tokio::time::Instant;
 
 use super::{
-    RENEWED_EVERY, SILENCE_BORNE, condition,
-    garden::{Controlled, Garden, NAMESPACE, allowed},
+    RENEWED_EVERY, SILENCE_BORNE, SOON, condition,
+    garden::{Controlled, Garden, NAMESPACE, allowed, try_create, try_patch, until_refused_with},
     gardenlet_of, renew, until,
 };
 
 /// How much longer than its seed the shoots of a silent gardenlet keep their conditions.
 const SHOOT_SILENCE_BORNE: Duration = Duration::from_secs(2);
 
+/// The answer of a policy that refuses one object.
+const REFUSED: &str = "this test refuses the object";
+
 // This garden is not the garden of the other controllers, so that no other controller writes the Shoots.
 testkit::scenarios! {
     mod of_a_gardenlet for Controlled = start() => Controlled::end;
     at_once:
     shows_in_the_seed_and_then_in_its_shoots,
+    shows_although_the_namespace_of_the_seed_cannot_be_written,
+    shows_in_a_shoot_beside_a_shoot_that_cannot_be_written,
     that_ends_in_between_overwrites_no_report;
 }
 
@@ -102,6 +108,78 @@ async fn renewed_for(garden: &Garden, time: Duration) -> Duration {
         last = Instant::now();
     }
     longest
+}
+
+/// A refused write of the namespace of a seed hides no dead seed: a takeover waits for the verdict.
+async fn shows_although_the_namespace_of_the_seed_cannot_be_written(garden: &Garden) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let namespaces: Api<Namespace> = Api::all(garden.manager.clone());
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["namespaces"], "operations": ["CREATE", "UPDATE"]});
+    refuse(garden, "seed-seed-b", &rule).await;
+    let mut wanted = Namespace::default();
+    wanted.metadata.name = Some("seed-seed-b".to_owned());
+    until_refused_with(REFUSED, || try_create(&namespaces, wanted.clone())).await;
+    // From here on the namespace cannot be written. The gardenlet reports once more, and is silent then.
+    allowed(renew(garden, "seed-b").await);
+    let ready = condition("GardenletReady", ConditionStatus::True);
+    garden
+        .status(&seeds, "seed-b", json!({"conditions": [ready]}))
+        .await;
+    until(&seeds, "seed-b", |seed| {
+        gardenlet_of(seed) == Some(ConditionStatus::Unknown)
+    })
+    .await;
+    let events: Api<Event> = garden.admin("default");
+    eventually("the refusal is reported", SOON, || async {
+        let all = events.list(&ListParams::default()).await;
+        let all = all.map_err(|error| error.to_string())?;
+        let is_report = |event: &Event| event.reason.as_deref() == Some("SeedNamespaceNotWritten");
+        all.items
+            .iter()
+            .any(is_report)
+            .then_some(())
+            .ok_or_else(|| "no Event SeedNamespaceNotWritten".to_owned())
+    })
+    .await
+    .unwrap();
+}
+
+/// A Shoot that cannot be written hides no further Shoot of a silent seed.
+async fn shows_in_a_shoot_beside_a_shoot_that_cannot_be_written(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    for name in ["a-jammed", "b-free"] {
+        healthy(garden, name, "seed-jammed").await;
+    }
+    let rule = json!({"apiGroups": ["core.gardener.cloud"], "apiVersions": ["v1beta1"], "resources": ["shoots", "shoots/status"],
+        "operations": ["UPDATE"]});
+    refuse(garden, "a-jammed", &rule).await;
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    until_refused_with(REFUSED, || try_patch(&shoots, "a-jammed", &label)).await;
+    let manager = garden.context(&[]).garden;
+    let is_silent = || async { Ok(true) };
+    assert!(report_unknown(&manager, "seed-jammed", is_silent).await.is_err());
+    assert_eq!(health_of(&shoots.get("a-jammed").await.unwrap()), HEALTHY);
+    assert_eq!(health_of(&shoots.get("b-free").await.unwrap()), UNKNOWN);
+}
+
+/// Refuses all writes of the object with this name.
+async fn refuse(garden: &Garden, name: &str, rule: &Value) {
+    let expression = format!("object.metadata.name != '{name}'");
+    let policy = json!({
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": expression, "message": REFUSED}],
+    });
+    let policy_name = format!("refuse-{name}");
+    let binding = json!({"policyName": policy_name, "validationActions": ["Deny"]});
+    for (kind, spec) in [
+        ("ValidatingAdmissionPolicy", policy),
+        ("ValidatingAdmissionPolicyBinding", binding),
+    ] {
+        let document = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": policy_name}, "spec": spec,
+        });
+        garden.bring(&document).await.unwrap();
+    }
 }
 
 /// A pass over the shoots of a silent seed overwrites no concurrent report of the gardenlet, or of the seed
