@@ -445,6 +445,11 @@ pub fn files_of_policies() -> Vec<(String, String)> {
         .collect()
 }
 
+/// The documents of a text of YAML.
+pub fn documents_in(text: &str) -> Vec<Value> {
+    parse(text).unwrap()
+}
+
 fn documents(folder: &str) -> Result<Vec<Value>> {
     let mut documents = Vec::new();
     for file in fs::read_dir(root().join(folder)).with_context(|| folder.to_owned())? {

@@ -7,6 +7,8 @@ mod accidents;
 mod garden;
 mod nodes;
 mod nulls;
+mod optional_fields;
+mod samples;
 mod seeds;
 mod warnings;
 mod zones;
@@ -49,7 +51,8 @@ testkit::scenarios! {
     own_seed_and_lease,
     own_shoots,
     own_backups,
-    accidents::{a_namespace_with_shoots_or_backups_stays, a_definition_of_the_garden_stays};
+    accidents::{a_namespace_with_shoots_or_backups_stays, a_definition_of_the_garden_stays},
+    optional_fields::{no_optional_field_ends_in_an_error_of_a_policy};
 }
 
 /// An older API server may not be able to read the data of a newer server, and the same holds for a skipped
