@@ -21,8 +21,9 @@ const PROJECT_ROLE: &str = "project";
 pub enum Verdict {
     /// The namespace does not exist yet.
     Create,
-    /// The namespace was created for the project, and is deleted with the project; its labels may need a
-    /// repair.
+    /// The namespace was created for the project, and is deleted with the project. Lost labels are restored.
+    /// The proof is the annotation [`MADE_FOR`]: policy `garden-controller-manager-namespace` lets this
+    /// process write the annotation at the creation alone.
     Made,
     /// An operator assigned the namespace to the project by labels. The namespace stays when the project is
     /// deleted.
@@ -89,7 +90,8 @@ pub fn verdict(project: &Project, found: Option<&Namespace>) -> Verdict {
             "namespace {name} belongs to project {owner}; name another in spec.namespace"
         ));
     }
-    if name.starts_with("kube-") || name == "default" {
+    // Policy garden-controller-manager-namespace has the same list.
+    if name.starts_with("kube-") || name == "default" || seed_of_namespace(&name).is_some() {
         return Verdict::Refused(format!(
             "namespace {name} is not for projects; name another in spec.namespace"
         ));

@@ -66,7 +66,11 @@ fn a_namespace_that_nobody_gave_to_the_project_is_not_taken() {
         &namespace("garden-dev", &[(PROJECT_NAME, "prod")], None),
         "belongs to project prod",
     );
-    refused(&namespace("kube-system", OWN, None), "is not for projects");
+    for name in ["kube-system", "default", "seed-a"] {
+        refused(&namespace(name, OWN, Some("uid-1")), "is not for projects");
+    }
+    let made = namespace("garden-dev", &[], Some("uid-1"));
+    assert_eq!(verdict(&project(None), Some(&made)), Verdict::Made);
     refused(
         &namespace("garden-dev", OWN, Some("uid-0")),
         "was made for an earlier project dev",

@@ -208,7 +208,8 @@ impl Reconciler<Shoot> for ShootMigration {
 }
 
 impl ShootMigration {
-    /// Removes former seeds without a Seed, and answers a dry run. Returns whether the Shoot must be read again.
+    /// Removes former seeds without a Seed, and answers a dry run. Returns whether the Shoot must be read
+    /// again.
     async fn prepare(&self, shoots: &Api<Shoot>, shoot: &Shoot) -> Result<bool> {
         if let Some(patch) = former_seeds::without(shoot, &self.gone(shoot).await?) {
             write(shoots, &shoot.name_any(), patch).await?;

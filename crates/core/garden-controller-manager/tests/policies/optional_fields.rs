@@ -1,9 +1,10 @@
 //! `null`, an absent value and an empty value in each optional field that a policy may read.
 //!
-//! An error of an expression ("no such key", "no such overload") refuses every later write of the object where
-//! the policy fails closed, also the end of a deletion. Where the policy fails open, the rule has no effect.
-//! So no such write may end in an error of an expression. The test replaces each validation by an expression
-//! that is true for each result and keeps the errors: no refusal hides an error of a further policy.
+//! An error of an expression ("no such key", "no such overload") refuses every later write of the object
+//! where the policy fails closed, also the end of a deletion. Where the policy fails open, the rule has no
+//! effect. So no such write may end in an error of an expression. The test replaces each validation by an
+//! expression that is true for each result and keeps the errors: no refusal hides an error of a further
+//! policy.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -159,7 +160,7 @@ async fn parameters_with_nulls(garden: &Garden, samples: &[Sample]) {
             if sample.bring(&administrator, &object).await.is_err() {
                 continue;
             }
-            // A policy reads its parameters from a cache. The Shoot of the next object meets a late parameter.
+            // A policy reads its parameters from a cache. A late parameter meets the next Shoot.
             let mut written = shoot.named("params");
             match plural {
                 "seeds" => written["spec"]["seedName"] = json!(name),
@@ -337,8 +338,8 @@ fn operations(from: &Value, to: &Value) -> Value {
     added.chain(removed).collect()
 }
 
-/// The object with `null`, without and with an empty value in each optional field, one at a time, with the path
-/// of the field. Fields that the object does not have are set to `null` where their parent is there.
+/// The object with `null`, without and with an empty value in each optional field, one at a time, with the
+/// path of the field. Fields that the object does not have are set to `null` where their parent is there.
 fn variants(object: &Value, schema: &Value) -> Vec<(String, Value)> {
     let mut pointers = Vec::new();
     optional_fields(object, schema, "", &mut pointers);
