@@ -234,6 +234,12 @@ pub fn seed_name_label(seed: &str) -> String {
     format!("name.seed.gardener.cloud/{seed}")
 }
 
+/// User of a seed in the garden: the common name of the certificate of the seed's processes.
+#[must_use]
+pub fn seed_user(seed: &str) -> String {
+    format!("gardener.cloud:system:seed:{seed}")
+}
+
 /// Values of the label [`SHOOT_STATUS`].
 pub mod shoot_status {
     /// All conditions hold.

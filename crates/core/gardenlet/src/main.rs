@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
+use api::constants::seed_user;
 use clap::Parser;
 use gardenlet::{Config, Context, controllers, shoots};
 use manager::{GARDENLET, answer_if_asked, assign, start_controllers};
@@ -37,7 +38,11 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
     let context = move |permit: &Permit| {
         let garden = Garden::new(garden.clone(), permit);
         Context {
-            garden_events: Events::new(garden.client().clone(), "gardenlet"),
+            garden_events: Events::of_seed(
+                garden.client().clone(),
+                "gardenlet",
+                seed_user(&config.seed_name),
+            ),
             shoots: shoots::watch(&garden, &config.seed_name),
             garden,
             seed: Seed::new(seed.clone(), permit),

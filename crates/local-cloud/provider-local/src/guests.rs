@@ -6,6 +6,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use api::constants::seed_user;
 use backup_controllers::{backup_bucket, backup_entry};
 use futures::future::{BoxFuture, FutureExt};
 use leader_migration::Locks;
@@ -101,7 +102,7 @@ impl Guests {
             seed_name: self.seed_name.clone(),
             deletion_grace: self.deletion_grace,
             runner: Settings {
-                events: Events::new(garden.client().clone(), MANAGER.0),
+                events: Events::of_seed(garden.client().clone(), MANAGER.0, seed_user(&self.seed_name)),
                 ..host.settings.clone()
             },
             garden,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use api::constants::seed_user;
 use k8s_openapi::api::{
     core::v1::Namespace,
     rbac::v1::{ClusterRole, RoleBinding},
@@ -96,7 +97,7 @@ pub(super) fn binding(seed: &str, namespace: &str) -> Value {
     json!({
         "metadata": {"name": binding_name(seed), "labels": {(LABEL.0): LABEL.1}},
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role_name(seed, namespace)},
-        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": format!("gardener.cloud:system:seed:{seed}")}],
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": seed_user(seed)}],
     })
 }
 

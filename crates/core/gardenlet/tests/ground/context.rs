@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use api::constants::seed_user;
 use clap::Parser;
 use gardenlet::{Config, Context, context::Heartbeat, shoots};
 use kube::Client;
@@ -31,7 +32,7 @@ pub fn context(client: &Client, flags: &[&str]) -> Result<Context> {
         seed_name: "seed-a".into(),
         settings: Arc::new(config.settings()),
         config: Arc::new(config),
-        garden_events: Events::new(client.clone(), "gardenlet"),
+        garden_events: Events::of_seed(client.clone(), "gardenlet", seed_user("seed-a")),
         metrics: Metrics::default(),
         shutdown: CancellationToken::new(),
         heartbeat: Heartbeat::default(),

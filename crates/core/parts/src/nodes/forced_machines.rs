@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use api::{
-    constants::FORCED_DELETION_BEGAN,
+    constants::{FORCED_DELETION_BEGAN, seed_user},
     gardencore::Shoot,
     machine::labels,
     meta::{LastError, LastOperationType},
@@ -242,7 +242,8 @@ async fn report(f: &Facts, machines: &[DynamicObject]) -> Result<()> {
             what, "left behind by a forced deletion"
         );
     }
-    Events::new(f.garden.client().clone(), FIELD_MANAGER.0)
+    let user = seed_user(&f.seed_object.name_any());
+    Events::of_seed(f.garden.client().clone(), FIELD_MANAGER.0, user)
         .warnings(&newest, "LeftBehind", &sentences)
         .await;
     record(f, &sentences).await

@@ -64,14 +64,24 @@ impl Events {
     /// Events of this process in the given cluster.
     #[must_use]
     pub fn new(client: Client, process: &str) -> Self {
+        Self::reported(client, process, None)
+    }
+
+    /// Events in the garden of a process of a seed. `user` is the user of the seed in the garden: policy
+    /// `gardenlet-event` asks for this user in `reportingInstance`, so that no seed rewrites Events of a
+    /// different process.
+    #[must_use]
+    pub fn of_seed(garden: Client, process: &str, user: String) -> Self {
+        Self::reported(garden, process, Some(user))
+    }
+
+    fn reported(client: Client, process: &str, instance: Option<String>) -> Self {
+        let reporter = Reporter {
+            controller: process.to_owned(),
+            instance,
+        };
         Self {
-            recorder: Recorder::new(
-                client,
-                Reporter {
-                    controller: process.to_owned(),
-                    instance: None,
-                },
-            ),
+            recorder: Recorder::new(client, reporter),
             forbidden: Arc::default(),
         }
     }
