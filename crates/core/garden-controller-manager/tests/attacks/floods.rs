@@ -1,7 +1,10 @@
 //! Objects of a seed that would fill the memory of processes that serve all seeds, or the garden's etcd
 //! (threats.md 18).
 
-use api::gardencore::{BackupEntry, Seed, Shoot, ShootState};
+use api::{
+    constants::seed_user,
+    gardencore::{BackupEntry, Seed, Shoot, ShootState},
+};
 use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api,
@@ -106,22 +109,22 @@ pub async fn a_seed_reports_where_the_seed_has_a_shoot(garden: &Garden) {
     };
     // The controller has granted the rights in this project.
     let theirs = events(&garden.seed_b, QUIET);
-    until_allowed(|| try_create(&theirs, event_in(QUIET))).await;
+    until_allowed(|| try_create(&theirs, event_in(QUIET, "seed-b"))).await;
     let no_right = "cannot create resource \"events\"";
     for namespace in ["garden", "kube-system", "gardener-system-seed-lease", QUIET] {
-        refused(create(namespace, event_in(namespace)).await, no_right);
+        refused(create(namespace, event_in(namespace, "seed-a")).await, no_right);
     }
-    allowed(create("default", event_in("default")).await);
+    allowed(create("default", event_in("default", "seed-a")).await);
 
     // A new Shoot, of which no status names a seed.
     garden.shoot_in(QUIET, "mine", "seed-a", None, ("", "")).await;
     let mine = events(&garden.seed_a, QUIET);
-    until_allowed(|| try_create(&mine, event_in(QUIET))).await;
-    allowed(create(QUIET, event_in(QUIET)).await);
-    let mut large = event_in(QUIET);
+    until_allowed(|| try_create(&mine, event_in(QUIET, "seed-a"))).await;
+    allowed(create(QUIET, event_in(QUIET, "seed-a")).await);
+    let mut large = event_in(QUIET, "seed-a");
     large.metadata.name = Some("large".to_owned());
-    large.metadata.annotations = Some([("x".to_owned(), "y".repeat(20_000))].into());
-    refused(create(QUIET, large).await, "an Event of a seed may have 16384");
+    large.metadata.annotations = Some([("x".to_owned(), "y".repeat(5000))].into());
+    refused(create(QUIET, large).await, "an Event of a seed may have 4096");
     // No right to keys follows from a name in the specification.
     let states: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), QUIET);
     refused(states.get("mine").await.map(drop), "cannot get resource");
@@ -132,7 +135,7 @@ pub async fn a_seed_reports_where_the_seed_has_a_shoot(garden: &Garden) {
     shoots.delete("mine", &DeleteParams::default()).await.unwrap();
     // An Event of a present name is refused also with the right.
     let late = || {
-        let mut event = event_in(QUIET);
+        let mut event = event_in(QUIET, "seed-a");
         event.metadata.name = Some("late".to_owned());
         event
     };
@@ -141,14 +144,62 @@ pub async fn a_seed_reports_where_the_seed_has_a_shoot(garden: &Garden) {
     a_wide_right_to_events_meets_the_policy(garden).await;
 }
 
+/// A seed reports under its own name, and changes no Event of a different process: an operator reads there
+/// that the seed is silent.
+pub async fn a_seed_writes_no_event_of_a_different_process(garden: &Garden) {
+    let of_seed = |seed: &kube::Client| Api::<Event>::namespaced(seed.clone(), "default");
+    let own = of_seed(&garden.seed_a);
+    let named = |name: &str, seed: &str| {
+        let mut event = event_in("default", seed);
+        event.metadata.name = Some(name.to_owned());
+        event
+    };
+    let create = async |event: Event| own.create(&PostParams::default(), &event).await.map(drop);
+    let mut forged = named("forged", "seed-a");
+    forged.reporting_instance = Some("garden-controller-manager".to_owned());
+    let reporter = "the Events of a seed have the user of the seed there";
+    refused(create(forged).await, reporter);
+    let mut of_b = named("of-b", "seed-b");
+    of_b.reporting_instance = Some(seed_user("seed-a"));
+    refused(create(of_b).await, "may not write an Event about Seed seed-b");
+    let mut of_pod = named("of-pod", "seed-a");
+    of_pod.regarding =
+        Some(serde_json::from_value(json!({"apiVersion": "v1", "kind": "Node", "name": "n"})).unwrap());
+    refused(create(of_pod).await, "may not write an Event about Node n");
+    allowed(create(named("own", "seed-a")).await);
+    let series = json!({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}});
+    allowed(garden.patch(&own, "own", series.clone()).await);
+
+    let reported = garden_event(named("silent", "seed-a"));
+    let of_garden: Api<Event> = garden.admin("default");
+    of_garden.create(&PostParams::default(), &reported).await.unwrap();
+    let annotated = json!({"metadata": {"annotations": {"note": "all is well"}}});
+    for change in [series, annotated] {
+        refused(garden.patch(&own, "silent", change.clone()).await, reporter);
+        refused(
+            garden.patch(&of_seed(&garden.seed_b), "own", change).await,
+            reporter,
+        );
+    }
+}
+
+/// The same Event, as garden-controller-manager reports it.
+fn garden_event(mut event: Event) -> Event {
+    event.reporting_controller = Some("garden-controller-manager".to_owned());
+    event.reporting_instance = Some("garden-controller-manager".to_owned());
+    event
+}
+
 /// Where an operator gives gardenlets a right in all namespaces.
 async fn a_wide_right_to_events_meets_the_policy(garden: &Garden) {
     garden.grant_gardenlets("events.k8s.io", "events", "create").await;
     for namespace in ["garden", "kube-system", "gardener-system-seed-lease"] {
         let words = format!("may not write an Event in namespace {namespace}");
         let events: Api<Event> = Api::namespaced(garden.seed_a.clone(), namespace);
-        until_refused_with(&words, || try_create(&events, event_in(namespace))).await;
-        let created = events.create(&PostParams::default(), &event_in(namespace)).await;
+        until_refused_with(&words, || try_create(&events, event_in(namespace, "seed-a"))).await;
+        let created = events
+            .create(&PostParams::default(), &event_in(namespace, "seed-a"))
+            .await;
         refused(created.map(drop), &words);
     }
 }

@@ -2,8 +2,14 @@
 
 use std::time::Duration;
 
-use api::gardencore::{InternalSecret, InternalSecretFields, Project, ProjectPhase, Shoot};
-use k8s_openapi::api::{core::v1::ResourceQuota, events::v1::Event};
+use api::gardencore::{
+    BackupBucket, InternalSecret, InternalSecretFields, Project, ProjectPhase, Shoot, ShootState,
+};
+use k8s_openapi::api::{
+    core::v1::{Namespace, ResourceQuota, Secret},
+    events::v1::Event,
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, PostParams},
@@ -12,7 +18,10 @@ use serde_json::json;
 use testkit::eventually;
 use tokio::task::JoinSet;
 
-use crate::garden::{Garden, NAMESPACE, allowed, project_of, refused, try_create, try_delete, try_patch};
+use crate::garden::{
+    Garden, NAMESPACE, allowed, bucket, project_of, refused, try_create, try_delete, try_patch,
+    until_refused_with,
+};
 
 /// Longer than garden-controller-manager takes for a change on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
@@ -85,6 +94,93 @@ pub async fn it_writes_no_internal_secrets(garden: &Garden) {
         try_delete(&chunks, "web.state-1-0").await,
         "cannot delete resource \"internalsecrets\"",
     );
+}
+
+/// A further account with the ClusterRole of garden-controller-manager meets the same policies.
+pub async fn it_meets_the_policies_under_a_different_name(garden: &Garden) {
+    let (rbac, role) = ("rbac.authorization.k8s.io", "garden-controller-manager");
+    let binding = json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "second-manager"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "second-manager"}],
+    });
+    garden.bring(&binding).await.unwrap();
+    let second = garden.client("second-manager", &[]).await;
+    let namespaces: Api<Namespace> = Api::all(second.clone());
+    let words = "garden-controller-manager may not delete namespace garden:";
+    until_refused_with(words, || try_delete(&namespaces, "garden")).await;
+    refused(
+        namespaces
+            .delete("garden", &DeleteParams::default())
+            .await
+            .map(drop),
+        words,
+    );
+    let secrets: Api<Secret> = Api::namespaced(second.clone(), NAMESPACE);
+    let mut secret = Secret::default();
+    secret.metadata.name = Some("token".to_owned());
+    refused(
+        secrets.create(&PostParams::default(), &secret).await.map(drop),
+        "may not create Secret token",
+    );
+    let roles: Api<ClusterRole> = Api::all(second);
+    let mut role = ClusterRole::default();
+    role.metadata.name = Some("all-secrets".to_owned());
+    refused(
+        roles.create(&PostParams::default(), &role).await.map(drop),
+        "may not write ClusterRole all-secrets",
+    );
+    // An administrator has all rights by wildcard, and is no garden-controller-manager.
+    let administrators: Api<Secret> = garden.admin(NAMESPACE);
+    allowed(try_create(&administrators, secret).await);
+    let bound: Api<ClusterRoleBinding> = Api::all(garden.administrator());
+    bound
+        .delete("second-manager", &DeleteParams::default())
+        .await
+        .unwrap();
+}
+
+/// The garbage collector deletes an object whose owners do not exist. Backups with the credentials of a
+/// different seed would end in a foreign bucket.
+pub async fn it_changes_no_owners_and_no_credentials(garden: &Garden) {
+    garden
+        .shoot("owned", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    garden.state("owned").await;
+    let reference = |namespace: &str| json!({"kind": "Secret", "namespace": namespace, "name": "backup"});
+    let mut bucket = bucket("owned", "seed-a");
+    bucket["spec"]["credentialsRef"] = reference("seed-seed-a");
+    garden.bring(&bucket).await.unwrap();
+    let owner =
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "name": "x", "uid": "none"});
+    let owned = json!({"metadata": {"ownerReferences": [owner]}});
+    let words = "may not change owner references of";
+    let states: Api<ShootState> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let buckets: Api<BackupBucket> = Api::all(garden.manager.clone());
+    let projects: Api<Project> = Api::all(garden.manager.clone());
+    refused(try_patch(&states, "owned", &owned).await, words);
+    let orphaned = json!({"metadata": {"ownerReferences": null}});
+    refused(try_patch(&states, "owned", &orphaned).await, words);
+    refused(try_patch(&buckets, "owned", &owned).await, words);
+    refused(try_patch(&projects, "dev", &owned).await, words);
+    let spec = |spec: serde_json::Value| json!({"spec": spec});
+    for change in [
+        spec(json!({"credentialsRef": reference("seed-seed-b")})),
+        spec(json!({"credentialsRef": reference("garden")})),
+        spec(json!({"credentialsRef": null})),
+    ] {
+        refused(
+            try_patch(&buckets, "owned", &change).await,
+            "garden-controller-manager may not change BackupBucket owned",
+        );
+    }
+    // As after an edit of the Seed.
+    let mut renamed = reference("seed-seed-a");
+    renamed["name"] = json!("renewed");
+    let renamed = spec(json!({"credentialsRef": renamed}));
+    allowed(try_patch(&buckets, "owned", &renamed).await);
+    let finalizer = json!({"metadata": {"finalizers": ["gardener"]}});
+    allowed(try_patch(&projects, "dev", &finalizer).await);
 }
 
 /// A ResourceQuota that is refused stops no project.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::gardencore::{SecretBinding, Shoot, ShootState};
+use api::gardencore::{SecretBinding, Seed, Shoot, ShootState};
 use k8s_openapi::api::{
     core::v1::{Namespace, ServiceAccount},
     rbac::v1::{ClusterRole, Role, RoleBinding},
@@ -212,6 +212,16 @@ pub async fn garden_controller_manager_takes_no_other_namespace(garden: &Garden)
             json!({"labels": {"project.gardener.cloud/name": "dev"}}),
         ),
         ("kube-system", json!({"labels": {"gardener.cloud/role": "seed"}})),
+        // The mark is the proof that garden-controller-manager created the namespace.
+        (
+            "kube-system",
+            json!({"annotations": {"project.gardener.cloud/made-for-uid": "u"}}),
+        ),
+        (
+            "kube-system",
+            json!({"annotations": {"project.gardener.cloud/made-for-uid": "u"},
+                "labels": {"project.gardener.cloud/name": "dev", "gardener.cloud/role": "project"}}),
+        ),
         (
             NAMESPACE,
             json!({"labels": {"project.gardener.cloud/name": "other"}}),
@@ -253,9 +263,67 @@ async fn it_owns_no_other_namespace(garden: &Garden, namespaces: &Api<Namespace>
         );
     }
     allowed(garden::try_patch(namespaces, of_seed, &owned_by("Seed", "seed-c")).await);
-    // Of the namespace of a project, garden-controller-manager writes labels and an annotation.
-    let mark = json!({"metadata": {"annotations": {"project.gardener.cloud/made-for-uid": "u"}}});
-    allowed(garden::try_patch(namespaces, NAMESPACE, &mark).await);
+    it_restores_labels_of_its_own_namespaces(garden, namespaces).await;
+}
+
+/// Lost labels come back in a namespace with the mark of its creation, and in no other namespace.
+async fn it_restores_labels_of_its_own_namespaces(garden: &Garden, namespaces: &Api<Namespace>) {
+    let mark = json!({"project.gardener.cloud/made-for-uid": "u"});
+    for (name, annotations) in [("garden-made", mark), ("garden-given", json!({}))] {
+        let metadata = json!({"name": name, "annotations": annotations});
+        garden
+            .bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+            .await
+            .unwrap();
+    }
+    let labels = json!({"project.gardener.cloud/name": "made", "gardener.cloud/role": "project"});
+    let restored = json!({"metadata": {"labels": labels}});
+    let words = "may not give namespace";
+    refused(
+        garden::try_patch(namespaces, "garden-given", &restored).await,
+        words,
+    );
+    allowed(garden.patch(namespaces, "garden-made", restored).await);
+    for change in [
+        json!({"labels": {"project.gardener.cloud/name": "other"}}),
+        json!({"labels": {"project.gardener.cloud/name": null}}),
+        json!({"annotations": {"project.gardener.cloud/made-for-uid": null}}),
+    ] {
+        let patch = json!({"metadata": change});
+        refused(garden::try_patch(namespaces, "garden-made", &patch).await, words);
+    }
+}
+
+/// Kubernetes revokes no certificate. An operator refuses the registration of a removed seed by a label.
+pub async fn a_removed_seed_registers_no_seed_again(garden: &Garden) {
+    let group = ["gardener.cloud:system:seeds"];
+    let gone = garden
+        .client("gardener.cloud:system:seed:seed-gone", &group)
+        .await;
+    let ungrouped = garden.client("gardener.cloud:system:seed:seed-gone", &[]).await;
+    let later = garden
+        .client("gardener.cloud:system:seed:seed-later", &group)
+        .await;
+    let register = async |client: &kube::Client, name: &'static str| {
+        let seeds: Api<Seed> = Api::all(client.clone());
+        garden::try_apply(&seeds, name, garden::seed(name)).await
+    };
+    let words = "may not register Seed seed-gone: namespace seed-seed-gone has label";
+    // The label is there since the garden was started.
+    refused(register(&gone, "seed-gone").await, words);
+    refused(register(&ungrouped, "seed-gone").await, "cannot patch resource");
+    allowed(register(&later, "seed-later").await);
+    let manager: Api<Namespace> = Api::all(garden.manager.clone());
+    let without = json!({"metadata": {"labels": {"gardener.cloud/seed-registration": null}}});
+    refused(
+        garden.patch(&manager, "seed-seed-gone", without.clone()).await,
+        "change label gardener.cloud/seed-registration",
+    );
+    let operators: Api<Namespace> = Api::all(garden.administrator());
+    garden.patch(&operators, "seed-seed-gone", without).await.unwrap();
+    let seeds: Api<Seed> = Api::all(gone.clone());
+    until_allowed(|| garden::try_apply(&seeds, "seed-gone", garden::seed("seed-gone"))).await;
+    allowed(register(&gone, "seed-gone").await);
 }
 
 /// `null` names no seed: a Shoot on a seed is never without the name of a seed.
@@ -391,6 +459,26 @@ fn each_policy_for_seeds_applies_to_the_prefix_or_the_group() {
         policies += by_group;
     }
     assert!(policies > 10, "only {policies} policies name the group of seeds");
+}
+
+/// Each policy that names the account of garden-controller-manager also applies to accounts with its rights.
+#[test]
+fn each_policy_for_garden_controller_manager_applies_to_the_name_or_the_right() {
+    let name = "request.userInfo.username.matches('^system:serviceaccount:[^:]+:garden-controller-manager$')";
+    let ask = "authorizer.group('core.gardener.cloud').resource('shoots').subresource('ownership')";
+    let either =
+        format!("{name} || {ask}.check('meet-policies').allowed() && !{ask}.check('repair').allowed()");
+    let mut policies = 0;
+    for (file, text) in garden::files_of_policies() {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let by_name = text.matches(name).count();
+        assert_eq!(by_name, text.matches(either.as_str()).count(), "{file}");
+        policies += by_name;
+    }
+    assert!(
+        policies > 5,
+        "only {policies} policies name garden-controller-manager"
+    );
 }
 
 /// A member of a project may create a ServiceAccount of any name. The policies for garden-controller-manager

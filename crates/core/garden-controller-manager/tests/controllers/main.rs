@@ -7,6 +7,7 @@ mod garden;
 
 mod backups;
 mod keys;
+mod projects;
 mod schedules;
 mod silence;
 mod zones;
@@ -49,6 +50,7 @@ testkit::scenarios! {
     a_move_waits_for_its_destination,
     a_shoot_without_seed_says_so,
     a_namespace_that_was_there_is_not_taken,
+    projects::{a_lost_label_of_a_namespace_comes_back},
     keys::{
         are_for_the_seed_that_has_the_shoot,
         of_a_shoot_that_is_deleted_change_hands_too,

@@ -20,7 +20,7 @@ use testkit::eventually;
 use super::{
     Garden, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS,
     attempt::{in_force, try_patch_status},
-    bounded_profile, bucket, entry, event_in, project_of, secret_binding, shoot_with_pools, try_apply,
+    bounded_profile, bucket, entry, event_in, project_of, secret_binding, seed, shoot_with_pools, try_apply,
     try_create, try_delete, try_patch,
 };
 
@@ -97,9 +97,24 @@ impl Garden {
         let elsewhere = json!({"spec": {"backup": {"provider": "local",
             "credentialsRef": {"kind": "Secret", "namespace": "garden", "name": "x"}}}});
         in_force("seed-credentials", || try_patch(&theirs, "seed-b", &elsewhere)).await?;
+        self.wait_for_policy_of_registrations().await?;
         self.wait_for_policies_of_backups().await?;
         self.wait_for_policy_of_dns_credentials().await?;
         self.wait_for_policies_of_objects().await
+    }
+
+    async fn wait_for_policy_of_registrations(&self) -> Result<()> {
+        let gone = "gardener.cloud:system:seed:seed-gone";
+        let gone = self.client(gone, &["gardener.cloud:system:seeds"]).await;
+        let seeds: Api<Seed> = Api::all(gone);
+        let labels = json!({"gardener.cloud/seed-registration": "refused"});
+        let metadata = json!({"name": "seed-seed-gone", "labels": labels});
+        self.bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+            .await?;
+        in_force("gardenlet-registration", || {
+            try_apply(&seeds, "seed-gone", seed("seed-gone"))
+        })
+        .await
     }
 
     async fn wait_for_policy_of_dns_credentials(&self) -> Result<()> {
@@ -167,7 +182,7 @@ impl Garden {
         })
         .await?;
         let reports: Api<Event> = Api::namespaced(self.seed_b.clone(), "default");
-        let mut report = event_in("default");
+        let mut report = event_in("default", "seed-b");
         report.metadata.annotations = Some([("x".to_owned(), "y".repeat(20_000))].into());
         in_force("gardenlet-event", || try_create(&reports, report.clone())).await?;
         self.wait_for_policies_of_manager().await?;
@@ -222,6 +237,13 @@ impl Garden {
         let namespaces: Api<Namespace> = Api::all(self.manager.clone());
         in_force("garden-controller-manager-namespace", || {
             try_delete(&namespaces, "garden")
+        })
+        .await?;
+        let projects: Api<Project> = Api::all(self.manager.clone());
+        let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "x"});
+        let owned = json!({"metadata": {"ownerReferences": [owner]}});
+        in_force("garden-controller-manager-owner", || {
+            try_patch(&projects, "dev", &owned)
         })
         .await?;
         let quotas: Api<ResourceQuota> = Api::namespaced(self.manager.clone(), "garden");

@@ -1,7 +1,7 @@
 //! Users of the garden with few rights, and objects that they write.
 
 use anyhow::Result;
-use api::gardencore::SecretBinding;
+use api::{constants::seed_user, gardencore::SecretBinding};
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
 use serde_json::{Value, json};
@@ -108,13 +108,18 @@ pub fn secret_binding(name: &str, namespace: &str, secret: &str) -> SecretBindin
     .unwrap()
 }
 
-/// An Event about a ConfigMap in this namespace.
-pub fn event_in(namespace: &str) -> Event {
-    let regarding = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": namespace});
+/// An Event of the gardenlet of a seed: about the Seed in namespace `default`, else about a ConfigMap in the
+/// namespace.
+pub fn event_in(namespace: &str, seed: &str) -> Event {
+    let regarding = if namespace == "default" {
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "name": seed})
+    } else {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": namespace})
+    };
     serde_json::from_value(json!({
         "metadata": {"name": "reported", "namespace": namespace}, "eventTime": "2026-01-01T00:00:00.000000Z",
         "action": "A", "reason": "R", "type": "Normal", "regarding": regarding,
-        "reportingController": "gardenlet", "reportingInstance": "gardenlet",
+        "reportingController": "gardenlet", "reportingInstance": seed_user(seed),
     }))
     .unwrap()
 }
