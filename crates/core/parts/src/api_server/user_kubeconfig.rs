@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use api::constants;
-use jiff::Timestamp;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt};
 use placement::credentials::kubeconfig_secret;
+use rcgen::{KeyPair, PublicKeyData};
 use runtime::{
     Error, Result,
     client::{Cluster, apply},
@@ -16,6 +18,7 @@ use runtime::{
     workload::rollout::checksum,
 };
 use serde_json::json;
+use x509_parser::{parse_x509_certificate, prelude::X509Certificate};
 
 use crate::{
     FIELD_MANAGER, Facts,
@@ -35,6 +38,14 @@ use crate::{
 const LOOK_FOR_SECRET: Duration = Duration::from_secs(5);
 /// Common name of the certificate in a user's kubeconfig.
 const USER: &str = "gardener.cloud:user";
+/// Group of the certificate in a user's kubeconfig.
+const GROUP: &str = "system:masters";
+/// A certificate with a later end of validity is not of this gardenlet. Longer than [`DERIVED_YEARS`] in
+/// whole days, with a leap day.
+const LONGEST_VALIDITY: SignedDuration = SignedDuration::from_hours(367 * 24);
+/// Limit for the certificate and the key in PEM that are taken over from a present file. A certificate of
+/// this gardenlet has less than 1 KiB.
+const LONGEST_PEM: usize = 8192;
 
 /// The users' kubeconfig: `<shoot>.kubeconfig` in the project's namespace.
 #[derive(Debug)]
@@ -67,16 +78,12 @@ impl Kubeconfig {
         let server = f.names.public_api().map(|host| format!("https://{host}")).ok_or_else(|| {
             configuration_problem("the shoot has no name: add spec.dns.internal to the Seed or spec.dns.domain to the Shoot")
         })?;
-        let inputs: Data = [
-            ("server".to_owned(), server.clone().into_bytes()),
-            ("trusted".to_owned(), trusted.clone()),
-            (
-                "signer".to_owned(),
-                signer.get("ca.crt").cloned().unwrap_or_default(),
-            ),
-        ]
-        .into();
-        let sum = checksum(&inputs);
+        let file = KubeconfigFile {
+            name: format!("{}--{}", f.project.name_any(), f.shoot.name_any()),
+            server,
+            trusted,
+            signer,
+        };
         let name = name(f);
         let found = match api.get_opt(&name).await {
             Err(kube::Error::Api(status)) if status.is_forbidden() => {
@@ -91,32 +98,20 @@ impl Kubeconfig {
                 format!("garden-controller-manager has not made Secret {name} of this Shoot yet"),
             ));
         };
-        if is_good(&found, &sum, clock::now()) {
+        if file.is_valid(&found, clock::now()) {
             return Ok(());
         }
-        let issued = certificate(
-            USER,
-            Some("system:masters"),
-            &[],
-            DERIVED_YEARS,
-            (CA_CLIENT, &signer),
-        )?;
-        let file = kubeconfig::named(
-            &format!("{}--{}", f.project.name_any(), f.shoot.name_any()),
-            &server,
-            &trusted,
-            &issued.data["tls.crt"],
-            &issued.data["tls.key"],
-        )?;
+        let issued = certificate(USER, Some(GROUP), &[], DERIVED_YEARS, (CA_CLIENT, &file.signer))?;
+        let text = file.render(&issued.data["tls.crt"], &issued.data["tls.key"])?;
         let body = json!({
             "metadata": {
                 "resourceVersion": found.resource_version(),
                 "labels": {
-                    (constants::CHECKSUM_OF_CONFIG): sum,
+                    (constants::CHECKSUM_OF_CONFIG): file.checksum(),
                     (constants::VALID_UNTIL_TIME): issued.valid_until.map(|until| until.as_second().to_string()),
                 },
             },
-            "data": {"kubeconfig": ByteString(file), "ca.crt": ByteString(trusted)},
+            "data": {"kubeconfig": ByteString(text), "ca.crt": ByteString(file.trusted)},
         });
         FIELD_MANAGER.merge(&api, &name, &body).await.map(|_| ())
     }
@@ -137,42 +132,100 @@ fn owns(f: &Facts, secret: &Secret) -> bool {
     secret.owner_references().iter().any(|owner| owner.uid == uid)
 }
 
-/// The kubeconfig is from the same authorities and for the same address, and does not expire soon.
-fn is_good(secret: &Secret, sum: &str, now: Timestamp) -> bool {
-    let label = |key: &str| secret.labels().get(key).map(String::as_str);
-    let ends =
-        label(constants::VALID_UNTIL_TIME).and_then(|text| Timestamp::from_second(text.parse().ok()?).ok());
-    let complete = secret
-        .data
-        .as_ref()
-        .is_some_and(|data| data.contains_key("kubeconfig"));
-    complete
-        && label(constants::CHECKSUM_OF_CONFIG) == Some(sum)
-        && ends.is_some_and(|ends| ends.duration_since(now) > RENEW_BEFORE)
+/// The content of the file, except the certificate and the key of the user. Not `Debug`: `signer` has a key.
+struct KubeconfigFile {
+    name: String,
+    server: String,
+    /// The authority of the API server, in PEM.
+    trusted: Vec<u8>,
+    /// The data of the authority for clients.
+    signer: Data,
+}
+
+impl KubeconfigFile {
+    fn render(&self, certificate: &[u8], key: &[u8]) -> Result<Vec<u8>> {
+        kubeconfig::named(&self.name, &self.server, &self.trusted, certificate, key)
+    }
+
+    fn checksum(&self) -> String {
+        let inputs: Data = [
+            ("server".to_owned(), self.server.clone().into_bytes()),
+            ("trusted".to_owned(), self.trusted.clone()),
+            (
+                "signer".to_owned(),
+                self.signer.get("ca.crt").cloned().unwrap_or_default(),
+            ),
+        ]
+        .into();
+        checksum(&inputs)
+    }
+
+    /// Whether the Secret has exactly the content that this gardenlet would write, with a valid certificate
+    /// that does not expire soon.
+    ///
+    /// Each earlier host of the shoot could write the Secret, labels included. A kubeconfig can name a
+    /// program that kubectl runs, or a foreign server. So only certificate and key are taken over, and are
+    /// verified.
+    fn is_valid(&self, secret: &Secret, now: Timestamp) -> bool {
+        let Some(data) = &secret.data else {
+            return false;
+        };
+        let value = |key: &str| data.get(key).map(|bytes| bytes.0.as_slice());
+        let is_expected = || {
+            let text = value("kubeconfig")?;
+            let certificate = read_value(text, "client-certificate-data")?;
+            let key = read_value(text, "client-key-data")?;
+            let end = self.end_of_validity(&certificate, &key)?;
+            let left = end.duration_since(now);
+            let rendered = self.render(&certificate, &key).ok()?;
+            Some(left > RENEW_BEFORE && left <= LONGEST_VALIDITY && rendered == text)
+        };
+        value("ca.crt") == Some(self.trusted.as_slice())
+            && secret.labels().get(constants::CHECKSUM_OF_CONFIG) == Some(&self.checksum())
+            && is_expected() == Some(true)
+    }
+
+    /// The end of validity of a certificate for users that the authority for clients has signed for this key.
+    fn end_of_validity(&self, certificate: &[u8], key: &[u8]) -> Option<Timestamp> {
+        let certificate = pem::parse(certificate).ok()?;
+        let (_, certificate) = parse_x509_certificate(certificate.contents()).ok()?;
+        let authority = pem::parse(self.signer.get("ca.crt")?).ok()?;
+        let (_, authority) = parse_x509_certificate(authority.contents()).ok()?;
+        let key = KeyPair::from_pem(std::str::from_utf8(key).ok()?).ok()?;
+        let is_signed = certificate.issuer() == authority.subject()
+            && certificate.verify_signature(Some(authority.public_key())).is_ok();
+        let has_key = certificate.public_key().raw == key.subject_public_key_info();
+        if !is_signed || !has_key || !is_for_users(&certificate) {
+            return None;
+        }
+        Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
+    }
+}
+
+fn is_for_users(certificate: &X509Certificate<'_>) -> bool {
+    let subject = certificate.subject();
+    let names: Vec<_> = subject
+        .iter_common_name()
+        .map(|name| name.as_str().ok())
+        .collect();
+    let groups: Vec<_> = subject
+        .iter_organization()
+        .map(|name| name.as_str().ok())
+        .collect();
+    names == [Some(USER)] && groups == [Some(GROUP)]
+}
+
+/// The decoded value of a key of a kubeconfig with one key per line, as [`kubeconfig::named`] writes such
+/// files. No YAML parser reads the file: a different file does not equal the rendered file.
+fn read_value(file: &[u8], key: &str) -> Option<Vec<u8>> {
+    let mut lines = std::str::from_utf8(file).ok()?.lines();
+    let value = lines.find_map(|line| line.trim_start().strip_prefix(key)?.strip_prefix(": "))?;
+    STANDARD
+        .decode(value)
+        .ok()
+        .filter(|decoded| decoded.len() <= LONGEST_PEM)
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn a_kubeconfig_is_kept_while_it_is_good() {
-        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let secret = |ends: &str, data: bool| -> Secret {
-            let ends: Timestamp = ends.parse().unwrap();
-            let mut secret: Secret = crate::from_json(json!({"metadata": {"labels": {
-                (constants::CHECKSUM_OF_CONFIG): "sum",
-                (constants::VALID_UNTIL_TIME): ends.as_second().to_string(),
-            }}}))
-            .unwrap();
-            secret.data = data.then(|| [("kubeconfig".to_owned(), ByteString(vec![1]))].into());
-            secret
-        };
-        assert!(is_good(&secret("2026-12-31T00:00:00Z", true), "sum", now));
-        assert!(!is_good(&secret("2026-01-15T00:00:00Z", true), "sum", now));
-        assert!(!is_good(&secret("2026-12-31T00:00:00Z", true), "other", now));
-        assert!(!is_good(&secret("2026-12-31T00:00:00Z", false), "sum", now));
-    }
-}
+#[path = "user_kubeconfig_tests.rs"]
+mod tests;

@@ -76,7 +76,7 @@ pub(super) fn issue<'a>(
     }
 }
 
-fn certificate_authority(name: &str) -> Result<Issued> {
+pub(crate) fn certificate_authority(name: &str) -> Result<Issued> {
     let key = KeyPair::generate().map_err(|e| failed(name, e))?;
     let (mut params, valid_until) = params(name, None, &[], CARRIED_YEARS)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
