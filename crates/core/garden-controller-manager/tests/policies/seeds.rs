@@ -190,6 +190,87 @@ pub async fn a_gardenlet_takes_no_domain(garden: &Garden) {
     );
 }
 
+/// The gardenlet would lose its Seed and register a new Seed of the same name with any domain.
+pub async fn a_gardenlet_does_not_delete_its_seed(garden: &Garden) {
+    garden.bring(&garden::seed("lasting")).await.unwrap();
+    let user = "gardener.cloud:system:seed:lasting";
+    let gardenlet = garden.client(user, &["gardener.cloud:system:seeds"]).await;
+    let (gardenlet, seeds): (Api<Seed>, Api<Seed>) = (Api::all(gardenlet), Api::all(garden.administrator()));
+    let metadata = |metadata: Value| json!({"metadata": metadata});
+    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "u"});
+    let words = "may not change the lifetime of Seed lasting";
+    let added = metadata(json!({"finalizers": ["gardener"]}));
+    allowed(garden.patch(&gardenlet, "lasting", added.clone()).await);
+    garden::until_refused_with(words, || {
+        garden::try_patch(&gardenlet, "lasting", &metadata(json!({"finalizers": null})))
+    })
+    .await;
+    for change in [
+        json!({"ownerReferences": [owner]}),
+        json!({"finalizers": null}),
+        json!({"finalizers": []}),
+        json!({"finalizers": ["gardener", "x/y"]}),
+    ] {
+        refused(garden.patch(&gardenlet, "lasting", metadata(change)).await, words);
+    }
+    let mut owned = garden::seed("unborn");
+    owned["metadata"]["ownerReferences"] = json!([owner]);
+    let user = "gardener.cloud:system:seed:unborn";
+    let unborn: Api<Seed> = Api::all(garden.client(user, &["gardener.cloud:system:seeds"]).await);
+    refused(
+        garden.apply(&unborn, "unborn", owned).await,
+        "may not change the lifetime of Seed unborn",
+    );
+    // After the deletion by an administrator, the gardenlet releases the Seed.
+    seeds
+        .delete("lasting", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    allowed(
+        garden
+            .patch(&gardenlet, "lasting", metadata(json!({"finalizers": null})))
+            .await,
+    );
+}
+
+/// A takeover asks the DNS servers of the former owner, and needs owner checks in both Seeds.
+pub async fn a_gardenlet_changes_no_owner_checks(garden: &Garden) {
+    garden.bring(&garden::seed("fenced")).await.unwrap();
+    let user = "gardener.cloud:system:seed:fenced";
+    let gardenlet = garden.client(user, &["gardener.cloud:system:seeds"]).await;
+    let (gardenlet, seeds): (Api<Seed>, Api<Seed>) = (Api::all(gardenlet), Api::all(garden.administrator()));
+    let settings = |checks: Value| json!({"spec": {"settings": {"ownerChecks": checks}}});
+    let checks = json!({"enabled": true, "authorities": ["192.0.2.1:53"]});
+    // A gardenlet may switch owner checks on: no takeover relies on checks that are off.
+    for off in [Value::Null, json!({"enabled": false})] {
+        allowed(garden.patch(&seeds, "fenced", settings(Value::Null)).await);
+        allowed(garden.patch(&seeds, "fenced", settings(off)).await);
+        allowed(garden.patch(&gardenlet, "fenced", settings(checks.clone())).await);
+    }
+    let words = "may not change spec.settings.ownerChecks of Seed fenced";
+    for change in [
+        json!({"authorities": ["192.0.2.9:53"]}),
+        json!({"authorities": null}),
+        json!({"enabled": false}),
+        json!({"fence": "1h"}),
+        Value::Null,
+    ] {
+        refused(garden.patch(&gardenlet, "fenced", settings(change)).await, words);
+    }
+    refused(
+        garden
+            .patch(&gardenlet, "fenced", json!({"spec": {"settings": null}}))
+            .await,
+        words,
+    );
+    // After the administrator, the gardenlet registers the same settings.
+    let changed = settings(json!({"authorities": ["192.0.2.2:53"]}));
+    allowed(garden.patch(&seeds, "fenced", changed.clone()).await);
+    allowed(garden.patch(&gardenlet, "fenced", changed).await);
+    let label = json!({"metadata": {"labels": {"kind": "edge"}}});
+    allowed(garden.patch(&gardenlet, "fenced", label).await);
+}
+
 /// A taint keeps new shoots away; shoots that are on the seed stay.
 pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden) {
     bring_hosting_seed(garden).await;
