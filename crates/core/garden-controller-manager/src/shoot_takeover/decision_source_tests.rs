@@ -138,6 +138,27 @@ fn a_source_that_is_stated_to_be_off_needs_no_fence() {
     );
 }
 
+/// A seed that has switched its owner checks off could otherwise keep the shoot for ever.
+#[test]
+fn a_source_that_is_stated_to_be_off_needs_no_owner_checks() {
+    let without_checks = |off: bool| Known {
+        off,
+        checks: (false, true),
+        ..asked()
+    };
+    refused(&without_checks(false), "seed a does not say");
+    let decision = without_checks(true).decide();
+    assert!(
+        matches!(&decision, Decision::Approve(approval) if approval.source_is_off),
+        "{decision:?}"
+    );
+    let lives = Known {
+        silence: Silence::Fresh,
+        ..without_checks(true)
+    };
+    refused(&lives, "the source is not off");
+}
+
 /// A gardenlet that renews its Lease contradicts the statement, in any state of its operation.
 #[test]
 fn a_source_that_renews_its_lease_is_not_off() {

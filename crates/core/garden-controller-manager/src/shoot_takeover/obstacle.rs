@@ -91,13 +91,8 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
         );
     };
     let now = placement::record::ownership(shoot).map_err(|error| error.to_string())?;
-    for (name, seed) in [(from, facts.source), (to, facts.destination)] {
-        if !seed.is_some_and(|seed| seed.spec.checks_owners()) {
-            return Err(format!(
-                "without a fence two control planes could write: seed {name} does not say in DNS which shoots are its own \
-                 (spec.settings.ownerChecks.enabled, on both seeds, before the source fails)"
-            ));
-        }
+    if let Some(why) = without_owner_checks(facts, from, to) {
+        return Err(why);
     }
     // The setting in the Seed is the current setting; a seed that was cut off before the setting arrived runs
     // without an owner check.
@@ -131,6 +126,29 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
         Some(verdict) => Err(verdict.message.trim_end_matches('.').to_owned()),
         None => Err("it was not judged whether the destination can take it".to_owned()),
     }
+}
+
+/// Names the Seed without owner checks: without these checks two control planes could write. The source needs
+/// no owner checks if an operator states that the source is off. A seed could otherwise switch the owner
+/// checks off, and no operator could take a shoot from the seed.
+fn without_owner_checks(facts: &Facts<'_>, from: &str, to: &str) -> Option<String> {
+    let lacks = |seed: Option<&Seed>| !seed.is_some_and(|seed| seed.spec.checks_owners());
+    let needs_no_source = facts.source.is_some() && facts.source_is_off();
+    let (name, remedy) = if lacks(facts.source) && !needs_no_source {
+        let remedy = format!(
+            "; if Seed {from} exists, and you know that no process of seed {from} runs any more, state that with \
+             {SHOOT_FORCE_RESTORE}={FORCE_RESTORE_SOURCE_IS_OFF}"
+        );
+        (from, remedy)
+    } else if lacks(facts.destination) {
+        (to, String::new())
+    } else {
+        return None;
+    };
+    Some(format!(
+        "without a fence two control planes could write: seed {name} does not say in DNS which shoots are its own \
+         (spec.settings.ownerChecks.enabled, on both seeds, before the source fails){remedy}"
+    ))
 }
 
 /// The verdict once the destination has recovered.

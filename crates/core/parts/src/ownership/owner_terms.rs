@@ -17,7 +17,7 @@ use crate::configuration_problem;
 /// The terms of this seed. While the seed claims the shoot, the fence covers the settings of all former
 /// owners joined with the seed's own settings. The fence is no shorter than any recorded fence. An edit of
 /// the Seed changes these terms first: the processes get the new settings with the next reconciliation of
-/// each shoot.
+/// each shoot. Former owners that an operator has stated to be off have no process to wait for.
 pub(crate) async fn read_terms(
     garden: &Garden,
     usual: Terms,
@@ -40,10 +40,15 @@ fn joined(
     shoot: &Shoot,
     formers: &[(String, Option<SeedObject>)],
 ) -> Result<Terms> {
-    let present = || formers.iter().filter_map(|(_, seed)| seed.as_ref());
+    let running = || {
+        let status = shoot.status.as_ref();
+        let is_off = move |name: &str| status.is_some_and(|status| status.is_stated_off(name));
+        formers.iter().filter(move |(name, _)| !is_off(name))
+    };
+    let present = || running().filter_map(|(_, seed)| seed.as_ref());
     let settings: Result<Vec<_>> = present().map(|seed| settings_of(usual, seed)).collect();
     let fences = present().filter_map(read_reported_fence);
-    let recorded = formers.iter().filter_map(|(name, _)| recorded_fence(shoot, name));
+    let recorded = running().filter_map(|(name, _)| recorded_fence(shoot, name));
     Ok(own_terms(usual, own)?
         .waiting_for_settings(settings?)
         .waiting_for(fences.chain(recorded)))

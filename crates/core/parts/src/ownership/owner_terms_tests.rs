@@ -142,6 +142,39 @@ fn a_seed_that_tells_an_endless_fence_does_not_keep_its_shoots() {
     }
 }
 
+/// A seed reports the seed's own fence, in the Seed and in the Shoot. After the statement of an operator that
+/// the seed is off, neither report counts. All other former owners are waited for.
+#[test]
+fn a_seed_that_is_stated_off_is_not_waited_for() {
+    let mut source = seed("a", &json!({"enabled": true, "fence": "soon"}));
+    source.status = serde_json::from_value(json!({"ownerCheckFenceSeconds": 3600})).unwrap();
+    let formers = [
+        ("a".to_owned(), Some(source)),
+        (
+            "b".to_owned(),
+            Some(seed("b", &json!({"enabled": true, "fence": "45s"}))),
+        ),
+    ];
+    let mut shoot = shoot(&json!([{"seedName": "a", "epoch": 3, "fenceSeconds": 3600}]));
+    let own = seed("d", &json!({"enabled": true}));
+    let status = shoot.status.as_mut().unwrap();
+    status.former_seeds =
+        serde_json::from_value(json!([{"name": "a", "epoch": 3}, {"name": "b", "epoch": 2}])).unwrap();
+    let stated = |epoch: i64| {
+        serde_json::from_value(
+            json!({"epoch": 4, "phase": "Claiming", "source": {"name": "a", "epoch": 3},
+            "seedsStatedOff": [{"name": "a", "epoch": epoch}]}),
+        )
+        .unwrap()
+    };
+    status.ownership = stated(3);
+    let fence = joined(Terms::default(), &own, &shoot, &formers).map(|terms| terms.settings().fence);
+    assert_eq!(fence, Ok(s(45)));
+    // A statement about an earlier residency does not cover the later residency.
+    shoot.status.as_mut().unwrap().ownership = stated(2);
+    assert!(joined(Terms::default(), &own, &shoot, &formers).is_err());
+}
+
 #[test]
 fn settings_of_checks_that_are_off_hold_up_nothing() {
     let off = json!({"enabled": false, "validity": "30s"});
