@@ -159,6 +159,17 @@ END
     --from-file=kubeconfig="$base.kubeconfig" | at "$seed" apply -f - >/dev/null
 }
 
+# The rights of a gardenlet in the garden, by its user name (docs/operate/install.md).
+bind_gardenlet() {
+  local name=gardener.cloud:system:seed:$1
+  at garden create clusterrolebinding "$name" --clusterrole=gardener.cloud:system:seeds --user="$name" --dry-run=client -o yaml |
+    at garden apply -f - >/dev/null
+  at garden -n gardener-system-seed-lease create rolebinding "$name" --role=gardener.cloud:system:seed-leases --user="$name" \
+    --dry-run=client -o yaml | at garden apply -f - >/dev/null
+  at garden -n default create rolebinding "$name" --role=gardener.cloud:system:seed-events --user="$name" --dry-run=client -o yaml |
+    at garden apply -f - >/dev/null
+}
+
 # Values of charts/provider-local, the same for all seeds: what differs (the cloud's credentials, the seed's buckets and names) is
 # read from the Secrets of shoots and seeds. The locks are where the gardenlet has its own: controllers move between the two.
 provider_values() {
@@ -273,6 +284,7 @@ install_seed() {
   local seed=$1
   say "installing into $seed"
   gardenlet_kubeconfig "$seed"
+  bind_gardenlet "$seed"
   seed_values "$seed" >"$PARTS/$seed.values.yaml"
   logged "$LOG/helm-$seed.log" helm "$seed" upgrade --install seed charts/seed -n garden -f "$PARTS/$seed.values.yaml" ||
     fail "charts/seed could not be installed into $seed; log: $LOG/helm-$seed.log"

@@ -12,8 +12,9 @@ use testkit::ControlPlane;
 use crate::garden;
 
 /// Files with the installed objects, below `charts`.
-const TEMPLATES: [&str; 3] = [
+const TEMPLATES: [&str; 4] = [
     "garden/templates/gardenlets-rbac.yaml",
+    "garden/templates/gardenlets-bindings.yaml",
     "garden-controller-manager/templates/clusterrole.yaml",
     "garden-controller-manager/templates/clusterrolebinding.yaml",
 ];

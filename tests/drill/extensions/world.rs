@@ -75,6 +75,7 @@ impl World {
             "resource-manager/templates/clusterrole.yaml",
             "resource-manager/templates/clusterrolebinding.yaml",
             "garden/templates/gardenlets-rbac.yaml",
+            "garden/templates/gardenlets-bindings.yaml",
             "garden/files/policies/gardenlet-controllerinstallation.yaml",
             "resource-manager/templates/roles.yaml",
         ] {

@@ -194,6 +194,11 @@ pub const SHOOT_PROVIDER: &str = "shoot.gardener.cloud/provider";
 pub const SEED_PROVIDER: &str = "seed.gardener.cloud/provider";
 /// Label: the region of a seed.
 pub const SEED_REGION: &str = "seed.gardener.cloud/region";
+/// Label of namespace `seed-<name>` of the garden. By the value [`SEED_ACCESS_WITHDRAWN`] an operator
+/// withdraws the access of the seed to all shoots. No seed writes this namespace.
+pub const SEED_ACCESS: &str = "gardener.cloud/seed-access";
+/// Value of [`SEED_ACCESS`].
+pub const SEED_ACCESS_WITHDRAWN: &str = "withdrawn";
 /// Label: the provider of backups.
 pub const BACKUP_PROVIDER: &str = "backup.gardener.cloud/provider";
 /// Label: the object is not deleted without confirmation (`true`).

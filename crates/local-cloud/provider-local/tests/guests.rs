@@ -302,9 +302,12 @@ async fn fill_garden(garden: &ControlPlane, store: &ObjectStore) -> Result<()> {
     for name in ["garden", PROJECT, OF_SEED, "gardener-system-seed-lease"] {
         namespace(&client, name).await?;
     }
-    let rights =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../charts/garden/templates/gardenlets-rbac.yaml");
-    chart::apply(&garden.admin_kubeconfig_file(), &std::fs::read(rights)?).await?;
+    let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../charts/garden/templates");
+    for rights in ["gardenlets-rbac.yaml", "gardenlets-bindings.yaml"] {
+        let text = std::fs::read_to_string(templates.join(rights))?;
+        let lines: Vec<_> = text.lines().filter(|line| !line.contains("{{-")).collect();
+        chart::apply(&garden.admin_kubeconfig_file(), lines.join("\n").as_bytes()).await?;
+    }
     chart::apply(&garden.admin_kubeconfig_file(), OWN_CREDENTIALS.as_bytes()).await?;
     chart::apply(&garden.admin_kubeconfig_file(), events_in_project().as_bytes()).await?;
     let data: BTreeMap<String, ByteString> = world::store_credentials(store)

@@ -16,6 +16,7 @@ mod owner;
 mod protection;
 mod rights;
 mod seen;
+mod withdrawal;
 
 pub use protection::{FINALIZER, needs_protection};
 

@@ -42,10 +42,7 @@ use kube::{
 use placement::credentials::{data_sources, dns_secret, seed_of_namespace};
 use runtime::{
     Error, Result,
-    client::{
-        Cluster,
-        apply::{self, Object},
-    },
+    client::{Cluster, apply::Object},
     controller::{Next, Reconciler, SharedWatch, runner},
     error::Explain as _,
 };
@@ -53,11 +50,9 @@ use tokio::sync::OnceCell;
 
 use super::{
     bounded::{ChunksOfStates, at_most, report},
-    grants::{
-        Grant, LABEL, NamespaceMeta, PREFIX, Rights, binding, binding_name, decode, role, role_name,
-        seed_and_namespace,
-    },
+    grants::{Grant, LABEL, NamespaceMeta, PREFIX, Rights, binding, decode, role, seed_and_namespace},
     named_secrets::{SecretSources, recorded_source},
+    withdrawal::{self, RoleMeta, end},
 };
 use crate::{
     Context, MANAGER,
@@ -71,12 +66,13 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(300);
 const MOST_CHUNKS: usize = 4096;
 
 type ChunkMeta = PartialObjectMeta<InternalSecret>;
-type RoleMeta = PartialObjectMeta<ClusterRole>;
 type BindingMeta = PartialObjectMeta<RoleBinding>;
 
 struct SeedRights {
     context: Context,
     caches: Caches,
+    /// The namespaces that the controller watches.
+    namespaces: Store<NamespaceMeta>,
 }
 
 /// Runs the controller until shutdown.
@@ -86,7 +82,11 @@ pub(super) async fn run(context: Context) {
     let (caches, changed) = Caches::watch(&context);
     let controller = Controller::new(namespaces.clone(), watcher::Config::default()).reconcile_on(changed);
     let settings = context.runner();
-    let reconciler = Arc::new(SeedRights { context, caches });
+    let reconciler = Arc::new(SeedRights {
+        context,
+        caches,
+        namespaces: controller.store(),
+    });
     let running = runner::run(controller, move |_| namespaces.clone(), reconciler, settings);
     shoots.run_beside(running).await;
 }
@@ -299,11 +299,19 @@ impl Reconciler<NamespaceMeta> for SeedRights {
         let roles: Api<ClusterRole> = self.context.garden.cluster_wide();
         let bindings: Api<RoleBinding> = self.context.garden.namespaced(&name);
         let granted = self.caches.granted(&name);
-        let wanted = self.caches.wanted(&namespace);
+        let mut wanted = self.caches.wanted(&namespace);
         if wanted.is_empty() && granted.is_empty() {
             return Ok(Next::Change);
         }
-        let mut failed = None;
+        wanted.retain(|seed, _| !withdrawal::is_withdrawn(&self.namespaces, seed));
+        let ended = withdrawal::end_elsewhere(
+            &self.context.garden,
+            &self.caches.roles,
+            own_seed(&namespace),
+            &namespace,
+        )
+        .await;
+        let mut failed = ended.err();
         for seed in granted.iter().filter(|seed| !wanted.contains_key(*seed)) {
             let ended = end(&bindings, &roles, seed, &name).await;
             failed = failed.or(ended.err());
@@ -354,19 +362,6 @@ fn own_seed(namespace: &NamespaceMeta) -> Option<&str> {
         && !is_of_project(namespace)
         && namespace.metadata.deletion_timestamp.is_none();
     seed_of_namespace(namespace.metadata.name.as_deref()?).filter(|_| is_of_seed)
-}
-
-/// Removes the rights of a seed without a reason for rights in the namespace. Each of the two deletions ends
-/// the rights, so the second is attempted after a failure of the first.
-async fn end(
-    bindings: &Api<RoleBinding>,
-    roles: &Api<ClusterRole>,
-    seed: &str,
-    namespace: &str,
-) -> Result<()> {
-    let unbound = apply::delete(bindings, &binding_name(seed)).await;
-    let removed = apply::delete(roles, &role_name(seed, namespace)).await;
-    unbound.and(removed)
 }
 
 /// Grants exactly these rights.

@@ -112,6 +112,7 @@ impl Garden {
         }
         for template in [
             "garden/templates/gardenlets-rbac.yaml",
+            "garden/templates/gardenlets-bindings.yaml",
             "garden-controller-manager/templates/clusterrole.yaml",
             "garden-controller-manager/templates/clusterrolebinding.yaml",
         ] {
