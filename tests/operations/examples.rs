@@ -1,7 +1,7 @@
 //! The example files of `docs/operate/examples`, on a real API server that refuses unknown fields, with the
 //! policies of the garden.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 use testkit::{ControlPlane, eventually};
@@ -189,4 +189,26 @@ fn every_example_is_named_by_the_installation() {
             assert_eq!(enabled, Some(&Value::Bool(true)), "{name}");
         }
     }
+}
+
+/// An operator can withdraw the keys of a single seed only if no other seed has the keys.
+#[test]
+fn the_seeds_of_the_examples_share_no_keys() {
+    let mut owners = BTreeMap::new();
+    for (name, text) in examples().iter().filter(|(name, _)| name == "seed-secrets.yaml") {
+        for secret in objects(name, text) {
+            for key in ["accessKeyID", "secretAccessKey", "tsigKeyName", "tsigSecret"] {
+                let Some(value) = secret["stringData"][key].as_str() else {
+                    continue;
+                };
+                let namespace = secret["metadata"]["namespace"].to_string();
+                let other = owners.insert(format!("{key} {value}"), namespace.clone());
+                assert!(
+                    other.is_none_or(|other| other == namespace),
+                    "{key} of {namespace}: {value}"
+                );
+            }
+        }
+    }
+    assert_eq!(owners.len(), 8, "{owners:?}");
 }
