@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::Hash,
     sync::Arc,
 };
 
@@ -21,7 +21,7 @@ use kube::{
 };
 use runtime::{
     client::apply::Object,
-    controller::{Change, SharedWatch},
+    controller::{Change, SharedWatch, runner},
 };
 
 /// Names of the objects to reconcile.
@@ -78,9 +78,7 @@ where
 
 /// A hash of any value, for the content of an object.
 pub fn hash(value: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    runner::hash(value)
 }
 
 /// Keys and content of all objects of one kind, as last seen.

@@ -1,11 +1,8 @@
 //! A hash in place of the content.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::{borrow::Cow, fmt, hash::Hash};
 
+use runtime::controller::runner;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -21,9 +18,7 @@ pub(super) struct Digest(pub(super) u64);
 
 /// Hash of any hashable value.
 pub(super) fn hash(value: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    runner::hash(value)
 }
 
 impl<'de> Deserialize<'de> for Digest {

@@ -10,7 +10,8 @@
 use std::{
     collections::HashMap,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    hash::{BuildHasher, Hash, RandomState},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -109,11 +110,15 @@ pub fn controller<K: Object + Sync>(
 }
 
 /// Hashes any value, for the fingerprint of [`controller`].
-pub fn fingerprint(value: impl std::hash::Hash) -> Option<u64> {
-    use std::hash::{DefaultHasher, Hasher};
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    Some(hasher.finish())
+pub fn fingerprint(value: impl Hash) -> Option<u64> {
+    Some(hash(value))
+}
+
+/// Hashes any value with keys of this process. With fixed keys, a user could prepare two contents with the
+/// same hash, so that a controller misses a change. Comparable only within a single process.
+pub fn hash(value: impl Hash) -> u64 {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYS.hash_one(value)
 }
 
 /// The inputs that a runner needs from the process.

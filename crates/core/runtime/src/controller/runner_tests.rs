@@ -22,6 +22,15 @@ fn the_pause_grows_and_is_bounded() {
     assert!(pause_after(50) <= BACKOFF_LONGEST * 2);
 }
 
+#[test]
+fn a_hash_has_keys_of_the_process() {
+    use std::hash::{DefaultHasher, Hasher as _};
+    let mut fixed = DefaultHasher::new();
+    "content".hash(&mut fixed);
+    assert_ne!(hash("content"), fixed.finish());
+    assert_eq!(hash("content"), hash("content"));
+}
+
 /// Counts steps, one per second.
 struct Steps(Arc<AtomicU32>);
 
