@@ -24,9 +24,11 @@
 //! | `seed_choice` | whether a seed may host a shoot |
 //! | `takeover` | the conditions of a takeover that the status of the Shoot reports |
 //! | `credentials` | the Secrets of the garden that a seed reads |
+//! | `domain` | the domain of a Shoot before the reservation |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
 
 pub mod credentials;
+pub mod domain;
 pub mod extensions;
 pub mod isolation;
 pub mod journey;
@@ -43,6 +45,7 @@ pub mod seed_choice;
 pub mod takeover;
 pub mod traveller;
 
+pub use domain::{is_hosted, unreserved_domain};
 pub use extensions::Extensions;
 pub use isolation::Isolation;
 pub use journey::{Journey, approval, is_move_wanted, journey};

@@ -144,7 +144,7 @@ pub fn is_claimed(shoot: &Shoot) -> bool {
 }
 
 /// Whether the creation was begun and not finished.
-fn is_half_created(shoot: &Shoot) -> bool {
+pub(crate) fn is_half_created(shoot: &Shoot) -> bool {
     status(shoot)
         .and_then(|status| status.last_operation.as_ref())
         .is_some_and(|last| last.type_ == Type::Create && last.state != State::Succeeded)

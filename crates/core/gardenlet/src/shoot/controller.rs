@@ -25,7 +25,7 @@ use super::{
     flows::backup_steps,
     leaving::{leave, left_behind},
     operation::{
-        confirmation, execution,
+        confirmation, domain, execution,
         failure::Failure,
         identity::OperationIdentity,
         metrics,
@@ -207,6 +207,11 @@ impl ShootReconciler {
             return Err(not_approved(&shoot));
         }
         let type_ = operation.type_();
+        if domain::ends_before_creation(&shoot, operation) {
+            self.remove_finalizer(&shoot).await?;
+            return Ok(Next::Change);
+        }
+        domain::wait_until_reserved(context, &shoot, operation).await?;
         let project = project::name_of(&self.context.garden, &shoot).await?;
         let traveller = traveller(&shoot, operation)
             .map_err(|error| Error::config(ErrorCode::ErrConfigurationProblem, error.to_string()))?;
@@ -214,7 +219,7 @@ impl ShootReconciler {
         // This write fails if the Shoot has changed since the decision. The next run decides on the newer
         // Shoot.
         let now = clock::now_k8s();
-        let first_status = status::started(&traveller, &project, &writer(context), operation, &now);
+        let first_status = status::started(&traveller, &project, &Writer::new(context), operation, &now);
         let cause = OperationStart::new(&traveller, operation, trigger);
         let hook_content = self.hooks.content_at_start(&traveller, cause, &now);
         let first_status = status::with_content(first_status, hook_content);
@@ -483,13 +488,4 @@ fn not_approved(shoot: &Shoot) -> Error {
             .to_owned(),
     };
     Error::not_ready(WAIT_FOR_DESTINATION, why)
-}
-
-fn writer(context: &Context) -> Writer {
-    Writer {
-        id: context.config.instance_id.clone(),
-        name: "gardenlet",
-        version: env!("CARGO_PKG_VERSION"),
-        seed: context.seed_name.clone(),
-    }
 }

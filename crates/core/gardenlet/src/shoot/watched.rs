@@ -54,6 +54,8 @@ fn fingerprint(hooks: &dyn OperationHooks, shoot: &Shoot) -> Option<u64> {
         shoot.metadata.deletion_timestamp.as_ref().map(|time| time.0),
         shoot.annotations(),
         status.map(|status| (status.seed_name.as_deref(), status.epoch())),
+        // A creation waits for the reservation.
+        status.and_then(|status| status.reserved_domain.as_deref()),
         ready_for_migration(shoot).map(|(ready, message)| (ready, message.to_owned())),
         status
             .and_then(|status| status.migration.as_ref())

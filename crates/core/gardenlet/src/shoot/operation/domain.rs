@@ -1,13 +1,14 @@
-//! The wait for the reservation of `spec.dns.domain` by garden-controller-manager, before a creation or a
-//! reconciliation deploys the first object. A deletion and a move do not wait, so a refused domain blocks
-//! neither. A shoot that runs with the domain does not wait either: the domain may be older than the
-//! reservations, and overlap the domain of a second Shoot.
+//! The wait for the reservation of `spec.dns.domain` by garden-controller-manager, before this seed takes the
+//! Shoot: a seed deploys no domain that is not reserved.
+//!
+//! Only a creation waits. A reconciliation, a move and a takeover work with a shoot that a seed has taken, so
+//! the domain was reserved before, or is older than the reservations ([`placement::unreserved_domain`]).
 
 use std::time::Duration;
 
 use api::{gardencore::Shoot, meta::ErrorCode};
 use kube::{Api, ResourceExt};
-use placement::{Operation, names};
+use placement::{Operation, is_hosted, unreserved_domain};
 use runtime::{
     Error, Result,
     client::{
@@ -16,14 +17,20 @@ use runtime::{
     },
 };
 
-use crate::{Context, shoot::ownership::departure};
+use crate::Context;
 
-/// Longer than garden-controller-manager takes for a new Shoot. After that the operation fails with a text
-/// for the user, and is tried again.
+/// Longer than garden-controller-manager takes for a new Shoot. After that the creation fails with an Event
+/// for the user, and is tried again. A gardenlet writes no status of a Shoot that no seed has taken.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Whether the operation deletes a Shoot that no seed takes, because the domain is not reserved. No seed has
+/// objects of such a Shoot.
+pub(crate) fn ends_before_creation(shoot: &Shoot, operation: Operation) -> bool {
+    operation.deletes() && !is_hosted(shoot) && unreserved_domain(shoot).is_some()
+}
+
 /// Waits until the domain of the Shoot, if any, is reserved.
-pub(super) async fn wait_until_reserved(
+pub(crate) async fn wait_until_reserved(
     context: &Context,
     shoot: &Shoot,
     operation: Operation,
@@ -31,18 +38,9 @@ pub(super) async fn wait_until_reserved(
     let Some(domain) = awaited(shoot, operation) else {
         return Ok(());
     };
-    if operation == Operation::Reconcile && is_deployed(context, shoot, domain).await? {
-        tracing::warn!(
-            shoot = shoot.name_any(),
-            namespace = shoot.namespace(),
-            domain,
-            "spec.dns.domain is not reserved for a Shoot that runs with the domain"
-        );
-        return Ok(());
-    }
     let api: Api<Shoot> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
     let look = |found: Option<&Shoot>| match found {
-        Some(found) if unreserved(found).is_none() => WaitState::Done,
+        Some(found) if unreserved_domain(found).is_none() => WaitState::Done,
         _ => WaitState::Wait("its spec.dns.domain is not reserved yet".into()),
     };
     // Boxed: the future is large.
@@ -52,44 +50,19 @@ pub(super) async fn wait_until_reserved(
             format!(
                 "spec.dns.domain {domain} is not reserved for this Shoot (status.reservedDomain): if an Event DomainRefused of the Shoot \
                  names a reason, delete this Shoot and create the Shoot with another domain; if there is no such Event, \
-                 garden-controller-manager does not run"
+                 garden-controller-manager does not run, or the namespace of the Shoot has no Project"
             ),
         )),
         other => other.map(drop),
     }
 }
 
-/// Whether the last operation in this seed deployed the shoot with the domain. Operation Reconcile alone
-/// proves nothing, because a user can add a domain to a running Shoot.
-async fn is_deployed(context: &Context, shoot: &Shoot, domain: &str) -> Result<bool> {
-    let Some(namespace) = names::recorded_technical_id(shoot) else {
-        return Ok(false);
-    };
-    let last = departure::last_known(&context.seed, namespace).await?;
-    Ok(last.is_some_and(|last| had_domain(&last, shoot, domain)))
-}
-
-/// Whether the Shoot in the Cluster is this Shoot, with the domain.
-fn had_domain(last: &Shoot, shoot: &Shoot, domain: &str) -> bool {
-    let dns = last.spec.dns.as_ref();
-    names::uid(last) == names::uid(shoot) && dns.and_then(|dns| dns.domain.as_deref()) == Some(domain)
-}
-
 /// The domain for which the operation waits.
 fn awaited(shoot: &Shoot, operation: Operation) -> Option<&str> {
     match operation {
-        Operation::Create | Operation::Reconcile => unreserved(shoot),
+        Operation::Create | Operation::Reconcile => unreserved_domain(shoot),
         Operation::Restore | Operation::Migrate | Operation::Delete | Operation::ForceDelete => None,
     }
-}
-
-fn unreserved(shoot: &Shoot) -> Option<&str> {
-    let domain = shoot.spec.dns.as_ref()?.domain.as_deref()?;
-    let reserved = shoot
-        .status
-        .as_ref()
-        .and_then(|status| status.reserved_domain.as_deref());
-    (reserved != Some(domain)).then_some(domain)
 }
 
 #[cfg(test)]
@@ -100,47 +73,47 @@ mod tests {
 
     use super::*;
 
-    fn shoot(spec: &Value, status: &Value) -> Shoot {
-        serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {"cloudProfile": {"name": "local"},
-            "region": "local", "provider": {"type": "local"}, "kubernetes": {}, "dns": spec}, "status": status}))
+    const ALL: [Operation; 6] = [
+        Operation::Create,
+        Operation::Reconcile,
+        Operation::Restore,
+        Operation::Migrate,
+        Operation::Delete,
+        Operation::ForceDelete,
+    ];
+
+    fn shoot(status: &Value) -> Shoot {
+        serde_json::from_value(
+            json!({"metadata": {"name": "web"}, "spec": {"cloudProfile": {"name": "local"},
+            "region": "local", "provider": {"type": "local"}, "kubernetes": {},
+            "dns": {"domain": "web.customer.test"}}, "status": status}),
+        )
         .unwrap()
     }
 
     #[test]
     fn a_creation_waits_for_the_reservation_and_a_deletion_does_not() {
-        let named = json!({"domain": "web.customer.test"});
-        let refused = shoot(&named, &json!({}));
-        let other = shoot(&named, &json!({"reservedDomain": "other.customer.test"}));
-        for shoot in [&refused, &other] {
-            for operation in [Operation::Create, Operation::Reconcile] {
-                assert_eq!(awaited(shoot, operation), Some("web.customer.test"));
-            }
-            for operation in [
-                Operation::Restore,
-                Operation::Migrate,
-                Operation::Delete,
-                Operation::ForceDelete,
-            ] {
-                assert_eq!(awaited(shoot, operation), None);
-            }
+        let refused = shoot(&json!({}));
+        for operation in ALL {
+            let waits = matches!(operation, Operation::Create | Operation::Reconcile);
+            assert_eq!(awaited(&refused, operation).is_some(), waits, "{operation:?}");
+            let ends = ends_before_creation(&refused, operation);
+            assert_eq!(ends, operation.deletes(), "{operation:?}");
         }
-        let reserved = shoot(&named, &json!({"reservedDomain": "web.customer.test"}));
+        let reserved = shoot(&json!({"reservedDomain": "web.customer.test"}));
         assert_eq!(awaited(&reserved, Operation::Create), None);
-        assert_eq!(awaited(&shoot(&json!({}), &json!({})), Operation::Create), None);
+        assert!(!ends_before_creation(&reserved, Operation::Delete));
     }
 
-    /// Otherwise a running Shoot from before the reservations would fail at each reconciliation, or a user
-    /// would get the domain of a second Shoot by a later change.
+    /// The domain of a shoot on a seed was reserved before, or is older than the reservations.
     #[test]
-    fn a_shoot_that_runs_with_the_domain_is_reconciled_without_a_reservation() {
-        let named = json!({"domain": "web.customer.test"});
-        let present = shoot(&named, &json!({"uid": "u"}));
-        let had = |spec: &Value, uid: &str| {
-            had_domain(&shoot(spec, &json!({"uid": uid})), &present, "web.customer.test")
-        };
-        assert!(had(&named, "u"));
-        assert!(!had(&json!({}), "u"), "the domain was added later");
-        assert!(!had(&json!({"domain": "other.customer.test"}), "u"));
-        assert!(!had(&named, "former"), "an earlier Shoot of the same name");
+    fn no_operation_of_a_shoot_on_a_seed_waits() {
+        let last = json!({"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "d",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let hosted = shoot(&json!({"seedName": "a", "lastOperation": last}));
+        for operation in ALL {
+            assert_eq!(awaited(&hosted, operation), None, "{operation:?}");
+            assert!(!ends_before_creation(&hosted, operation), "{operation:?}");
+        }
     }
 }

@@ -12,7 +12,6 @@ use placement::Operation;
 use runtime::{Error, Result};
 
 use super::{
-    domain,
     failure::{Failure, outside},
     pace::Pace,
     progress, seed_choice, status,
@@ -41,9 +40,6 @@ pub(crate) async fn run(
     hooks: &dyn OperationHooks,
     pace: &Pace,
 ) -> Result<(), Failure> {
-    domain::wait_until_reserved(context, traveller, operation)
-        .await
-        .map_err(|error| outside("Waiting until the domain of the shoot is reserved", error))?;
     if operation.deploys() {
         let recorded = in_use::record(context, SeedUse::InUse).await;
         recorded.map_err(|error| outside("Collecting facts", error))?;

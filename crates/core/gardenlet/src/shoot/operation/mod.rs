@@ -1,7 +1,7 @@
 //! One operation on a shoot: which flow runs, the progress, and the report in the status of the Shoot.
 
 pub(crate) mod confirmation;
-mod domain;
+pub(crate) mod domain;
 pub(crate) mod execution;
 pub(crate) mod failure;
 pub(crate) mod identity;

@@ -26,7 +26,7 @@ use placement::{Journey, Operation, journey, names, record};
 use runtime::Error;
 use serde_json::{Value, json};
 
-use crate::care::without_api_server;
+use crate::{Context, care::without_api_server};
 
 /// The gardenlet process that writes the status.
 #[derive(Clone, Debug)]
@@ -39,6 +39,18 @@ pub struct Writer {
     pub version: &'static str,
     /// Name of the own seed.
     pub seed: String,
+}
+
+impl Writer {
+    /// This gardenlet.
+    pub(crate) fn new(context: &Context) -> Self {
+        Self {
+            id: context.config.instance_id.clone(),
+            name: "gardenlet",
+            version: env!("CARGO_PKG_VERSION"),
+            seed: context.seed_name.clone(),
+        }
+    }
 }
 
 /// Why an operation begins.

@@ -68,7 +68,7 @@ pub(crate) async fn write_into_cluster(residency: &Residency, seed: &str, epoch:
 }
 
 /// The Shoot of the last operation in this seed. `namespace`: the namespace of the shoot in the seed.
-pub(crate) async fn last_known(seed: &Seed, namespace: &str) -> Result<Option<Shoot>> {
+async fn last_known(seed: &Seed, namespace: &str) -> Result<Option<Shoot>> {
     let clusters = seed.cluster_wide::<ClusterObject>();
     let found = clusters.get_opt(namespace).await;
     let found = found.context("could not read the Cluster")?;
