@@ -99,7 +99,7 @@ impl Garden {
         in_force("seed-credentials", || try_patch(&theirs, "seed-b", &elsewhere)).await?;
         self.wait_for_policy_of_registrations().await?;
         self.wait_for_policies_of_backups().await?;
-        self.wait_for_policy_of_dns_credentials().await?;
+        self.wait_for_policies_of_dns().await?;
         self.wait_for_policies_of_objects().await
     }
 
@@ -117,13 +117,15 @@ impl Garden {
         .await
     }
 
-    async fn wait_for_policy_of_dns_credentials(&self) -> Result<()> {
+    async fn wait_for_policies_of_dns(&self) -> Result<()> {
         let editor: Api<Shoot> = Api::namespaced(self.editor_of_shoots(NAMESPACE).await?, NAMESPACE);
         let unreadable = json!({"spec": {"dns": {"providers": [{"type": "local", "secretName": "x"}]}}});
         in_force("shoot-dns-credentials", || {
             try_patch(&editor, "probe", &unreadable)
         })
-        .await
+        .await?;
+        let domain = json!({"spec": {"dns": {"domain": "probe.customer.test"}}});
+        in_force("shoot-domain-change", || try_patch(&editor, "probe", &domain)).await
     }
 
     /// The policies about objects for backups: each attempt is refused by one of these policies only.
