@@ -4,13 +4,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
     constants::PROJECT_NAME,
-    gardencore::{Seed, Shoot},
+    gardencore::{Project, Seed, Shoot},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{
     Error, Result,
     client::Cluster,
+    clock,
     controller::{Next, Reconciler, runner},
     error::Explain as _,
 };
@@ -19,7 +20,7 @@ use tokio::sync::Mutex;
 use tracing::{info, warn};
 
 use super::decision::{DomainClaim, may_precede, obstacle};
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoot_placement::status_of_refused_domain};
 
 /// Between two decisions about a refused domain. A domain becomes free when the Shoot in the way is gone.
 const REFUSED_PERIOD: Duration = Duration::from_secs(60);
@@ -60,10 +61,11 @@ fn claim(shoot: &Shoot) -> Option<DomainClaim> {
     Some(DomainClaim {
         uid: shoot.uid()?,
         domain: reserved.or(domain(shoot))?.to_owned(),
-        is_reserved: reserved.is_some(),
+        // Two shoots never serve one name, also while a shoot that is older than the reservations is deleted.
+        is_reserved: reserved.is_some() || placement::unreserved_domain(shoot).is_none(),
         created: shoot.creation_timestamp(),
         is_deleting: shoot.metadata.deletion_timestamp.is_some(),
-        own_prefix: String::new(),
+        own_prefix: None,
     })
 }
 
@@ -99,20 +101,26 @@ impl ShootDomain {
                 Some(project) => Option::clone(project),
                 None => self.project(&namespace).await?,
             };
-            if let Some(project) = &project {
-                claim.own_prefix = own_prefix(shoot, project);
-            }
+            claim.own_prefix = project.as_deref().map(|project| own_prefix(shoot, project));
             projects.insert(namespace, project);
         }
         Ok(claims.into_iter().map(|(_, claim)| claim).collect())
     }
 
-    /// The project of a namespace, by the label of the namespace.
+    /// The project of a namespace, by the label of the namespace. `None` also for a Project that is gone or
+    /// in deletion.
     async fn project(&self, namespace: &str) -> Result<Option<String>> {
         let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
         let found = namespaces.get_metadata_opt(namespace).await;
         let found = found.context(format_args!("could not read namespace {namespace}"))?;
-        Ok(found.and_then(|found| found.labels().get(PROJECT_NAME).cloned()))
+        let Some(name) = found.and_then(|found| found.labels().get(PROJECT_NAME).cloned()) else {
+            return Ok(None);
+        };
+        let projects: Api<Project> = self.context.garden.cluster_wide();
+        let project = projects.get_metadata_opt(&name).await;
+        let project = project.context(format_args!("could not read Project {name}"))?;
+        let is_active = project.is_some_and(|project| project.metadata.deletion_timestamp.is_none());
+        Ok(is_active.then_some(name))
     }
 }
 
@@ -140,19 +148,35 @@ impl Reconciler<Shoot> for ShootDomain {
         let seeds: Api<Seed> = self.context.garden.cluster_wide();
         let seeds = seeds.list(&ListParams::default()).await;
         let seeds = seeds.context("could not list Seeds")?.items;
-        let project = self.project(&namespace).await?.ok_or_else(|| {
-            Error::transient(format!(
-                "namespace {namespace} has no label {PROJECT_NAME}: add the label"
-            ))
-        })?;
-        claim.own_prefix = own_prefix(&shoot, &project);
+        let project = self.project(&namespace).await?;
+        if project.is_none() && !claim.is_reserved {
+            return Err(Error::transient(format!(
+                "namespace {namespace} has no label {PROJECT_NAME} of a Project that is not being deleted: create the Project"
+            )));
+        }
+        claim.own_prefix = project.map(|project| own_prefix(&shoot, &project));
         let others = self.claims(&claim, &mut reserved_here).await?;
-        if let Some(why) = obstacle(&claim, &others, &seeds) {
-            drop(reserved_here);
-            warn!(namespace, name, why, "a domain is refused");
-            let events = &self.context.events;
-            events.answer_with_warning(&shoot, "DomainRefused", &why).await;
-            return Ok(Next::After(REFUSED_PERIOD));
+        let events = &self.context.events;
+        match obstacle(&claim, &others, &seeds) {
+            Some(why) if !claim.is_reserved => {
+                drop(reserved_here);
+                warn!(namespace, name, why, "a domain is refused");
+                events.answer_with_warning(&shoot, "DomainRefused", &why).await;
+                if let Some(report) = status_of_refused_domain(&shoot, &why, clock::now_k8s()) {
+                    // After a concurrent write, the next decision reports the refusal.
+                    MANAGER.try_merge_status_of(&shoots, &shoot, &report).await?;
+                }
+                return Ok(Next::After(REFUSED_PERIOD));
+            }
+            Some(why) => {
+                warn!(
+                    namespace,
+                    name, why, "a running shoot keeps a domain that overlaps"
+                );
+                let note = format!("the shoot ran before domains were reserved, and keeps its domain: {why}");
+                events.answer_with_warning(&shoot, "DomainOverlaps", &note).await;
+            }
+            None => {}
         }
         // Before the write, whose outcome may stay unknown.
         reserved_here.insert(claim.uid.clone(), claim.domain.clone());

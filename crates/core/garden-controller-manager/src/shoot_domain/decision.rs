@@ -4,6 +4,7 @@ use api::gardencore::Seed;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use placement::names;
+use psl::Psl as _;
 
 /// A Shoot with a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,27 +13,28 @@ pub(super) struct DomainClaim {
     pub(super) uid: String,
     /// `spec.dns.domain`.
     pub(super) domain: String,
-    /// The domain is reserved for the Shoot.
+    /// The domain is reserved for the Shoot, or a seed has deployed the Shoot with the domain.
     pub(super) is_reserved: bool,
     /// Creation of the Shoot.
     pub(super) created: Option<Time>,
     /// The Shoot is being deleted.
     pub(super) is_deleting: bool,
-    /// `<shoot>.<project>`, for domains below a default domain; empty without a project.
-    pub(super) own_prefix: String,
+    /// `<shoot>.<project>`, for domains below a default domain. `None` without a Project: no domain is
+    /// reserved for the Shoot.
+    pub(super) own_prefix: Option<String>,
 }
 
 /// Why a domain cannot be reserved for a Shoot. The text is for the members of the project, and does not
 /// identify the Shoot of a different project.
 pub(super) fn obstacle(claim: &DomainClaim, others: &[DomainClaim], seeds: &[Seed]) -> Option<String> {
     let domain = &claim.domain;
-    if !is_reservable(domain) {
+    if let Some(suffix) = public_suffix(domain) {
         return Some(format!(
-            "spec.dns.domain {domain} is a top-level domain, without a dot, and would keep all names below from other shoots: delete \
-             this Shoot, and create the Shoot with a domain of your own, or without a domain"
+            "spec.dns.domain {domain} is a {suffix}, and would keep all names below from other shoots: delete this Shoot, and create the \
+             Shoot with a domain of your own, or without a domain"
         ));
     }
-    if let Some((of_seed, seed)) = domain_of_seed(domain, &claim.own_prefix, seeds) {
+    if let Some((of_seed, seed)) = domain_of_seed(domain, claim.own_prefix.as_deref(), seeds) {
         return Some(format!(
             "spec.dns.domain {domain} is, or lies above or below, the domain {of_seed} of Seed {seed}: delete this Shoot, and create the \
              Shoot with a domain of your own, or without a domain"
@@ -47,14 +49,20 @@ pub(super) fn obstacle(claim: &DomainClaim, others: &[DomainClaim], seeds: &[See
     })
 }
 
-/// Whether a Shoot can reserve the domain. A reserved domain of one label, such as `de`, would keep all names
-/// of that country from all other Shoots.
-fn is_reservable(domain: &str) -> bool {
-    domain.contains('.')
+/// The kind of a domain below which different owners have names, such as `de`, `co.uk` or `github.io`. A
+/// reservation would keep all these names from all other Shoots. The public suffix list is compiled in.
+fn public_suffix(domain: &str) -> Option<&'static str> {
+    if !domain.contains('.') {
+        return Some("top-level domain, without a dot");
+    }
+    let suffix = psl::List.suffix(domain.as_bytes())?;
+    (suffix.is_known() && suffix == domain)
+        .then_some("public suffix, below which different owners have names")
 }
 
 /// Whether `other` has a better right to the domain of `claim`. A Shoot without a reservation has no right
-/// where a reserved domain or the domain of a Seed is in the way, so that refused Shoots block no domain.
+/// where a reserved domain or the domain of a Seed is in the way, or where the Shoot has no Project, so that
+/// refused Shoots block no domain.
 fn precedes(other: &DomainClaim, claim: &DomainClaim, others: &[DomainClaim], seeds: &[Seed]) -> bool {
     if other.uid != claim.uid && other.is_reserved {
         return overlaps(&other.domain, &claim.domain);
@@ -66,8 +74,9 @@ fn precedes(other: &DomainClaim, claim: &DomainClaim, others: &[DomainClaim], se
         reserved.is_reserved && reserved.uid != other.uid && overlaps(&reserved.domain, &other.domain)
     });
     !is_taken
-        && is_reservable(&other.domain)
-        && domain_of_seed(&other.domain, &other.own_prefix, seeds).is_none()
+        && other.own_prefix.is_some()
+        && public_suffix(&other.domain).is_none()
+        && domain_of_seed(&other.domain, other.own_prefix.as_deref(), seeds).is_none()
 }
 
 /// Whether `other` is an older Shoot without a reservation that could get a domain in the way of `claim`. No
@@ -84,9 +93,9 @@ pub(super) fn may_precede(other: &DomainClaim, claim: &DomainClaim) -> bool {
 /// The internal or default domain of a Seed that overlaps the domain. The name `<shoot>.<project>` below a
 /// default domain belongs to the Shoot, except a name that is equal to a default domain or above. Policy
 /// `shoot-domain` applies the rule to the domains that Seeds have at that time.
-fn domain_of_seed(domain: &str, own_prefix: &str, seeds: &[Seed]) -> Option<(String, String)> {
-    let rest = domain
-        .strip_prefix(own_prefix)
+fn domain_of_seed(domain: &str, own_prefix: Option<&str>, seeds: &[Seed]) -> Option<(String, String)> {
+    let rest = own_prefix
+        .and_then(|own_prefix| domain.strip_prefix(own_prefix))
         .and_then(|rest| rest.strip_prefix('.'));
     let all_defaults = || seeds.iter().flat_map(|seed| &seed.spec.dns.defaults);
     let rest = rest.filter(|rest| all_defaults().any(|dns| dns.domain == *rest));

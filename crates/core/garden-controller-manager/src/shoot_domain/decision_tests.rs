@@ -15,7 +15,7 @@ fn claim(uid: &str, domain: &str, is_reserved: bool, second: i64) -> DomainClaim
         is_reserved,
         created: Some(Time(jiff::Timestamp::from_second(second).unwrap())),
         is_deleting: false,
-        own_prefix: "web.dev".to_owned(),
+        own_prefix: Some("web.dev".to_owned()),
     }
 }
 
@@ -87,7 +87,7 @@ fn a_shoot_that_a_seed_refuses_blocks_no_domain() {
     let young = claim("young", "web.dev.shoots.test", false, 9);
     let mut foreign = claim("foreign", "web.dev.shoots.test", false, 1);
     assert!(!is_free(&young, slice::from_ref(&foreign)));
-    foreign.own_prefix = "web.other".to_owned();
+    foreign.own_prefix = Some("web.other".to_owned());
     assert!(is_free(&young, slice::from_ref(&foreign)));
     foreign.is_reserved = true;
     assert!(!is_free(&young, &[foreign]));
@@ -130,7 +130,7 @@ fn names_of_seeds_belong_to_no_domain() {
 fn no_shoot_takes_a_default_domain_by_its_own_name() {
     let is_free = |domain: &str, own_prefix: &str, seeds: &[Seed]| {
         let mut claim = claim("one", domain, false, 1);
-        own_prefix.clone_into(&mut claim.own_prefix);
+        claim.own_prefix = Some(own_prefix.to_owned());
         obstacle(&claim, &[], seeds).is_none()
     };
     assert!(!is_free("dev.shoots.test", "dev.shoots", &seeds()));
@@ -164,4 +164,40 @@ fn a_domain_of_one_label_is_refused_and_blocks_no_name() {
     // A reservation from before this rule stays.
     let reserved = claim("label", "de", true, 1);
     assert!(!is_free(&name, &[reserved]));
+}
+
+/// Else a Shoot in a namespace without a Project would keep the domain from all Shoots, since no domain is
+/// reserved for that Shoot.
+#[test]
+fn a_shoot_without_a_project_blocks_no_domain() {
+    let young = claim("young", "customer.test", false, 9);
+    let mut old = claim("old", "customer.test", false, 1);
+    assert!(!is_free(&young, slice::from_ref(&old)));
+    old.own_prefix = None;
+    assert!(is_free(&young, slice::from_ref(&old)));
+    old.is_reserved = true;
+    assert!(!is_free(&young, &[old]), "a reservation stays");
+    // The name below a default domain needs the Project.
+    let mut stray = claim("stray", "web.dev.shoots.test", false, 1);
+    assert!(is_free(&stray, &[]));
+    stray.own_prefix = None;
+    assert!(!is_free(&stray, &[]));
+}
+
+#[test]
+fn a_public_suffix_is_refused_and_blocks_no_name() {
+    for suffix in ["co.uk", "github.io", "foo.ck", "xn--p1ai"] {
+        let text = obstacle(&claim("suffix", suffix, false, 1), &[], &seeds());
+        assert!(text.is_some_and(|text| text.contains(suffix)), "{suffix}");
+        let name = claim("name", &format!("customer.{suffix}"), false, 2);
+        assert!(is_free(&name, &[claim("suffix", suffix, false, 1)]), "{suffix}");
+    }
+    let text = obstacle(&claim("suffix", "co.uk", false, 1), &[], &seeds()).unwrap();
+    assert!(text.contains("co.uk is a public suffix"), "{text}");
+    for domain in ["customer.co.uk", "customer.test", "www.ck"] {
+        assert!(is_free(&claim("name", domain, false, 1), &[]), "{domain}");
+    }
+    // A reservation from before this rule stays.
+    let reserved = claim("suffix", "co.uk", true, 1);
+    assert!(!is_free(&claim("name", "customer.co.uk", false, 2), &[reserved]));
 }

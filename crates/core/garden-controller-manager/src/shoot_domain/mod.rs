@@ -2,8 +2,10 @@
 //! below the domain of a second Shoot or a domain of a Seed.
 //!
 //! A policy cannot compare Shoots of different namespaces, so this controller decides, and records the
-//! decision in `status.reservedDomain`. A gardenlet deploys nothing for a domain that is not reserved,
-//! unless the shoot runs with the domain already.
+//! decision in `status.reservedDomain`. A seed takes a Shoot only with a reserved domain (policy
+//! `shoot-ownership`), and the domain of a shoot on a seed does not change (policy `shoot-domain-change`). So
+//! each later operation deploys a reserved domain without a wait. A shoot that a seed took before
+//! reservations existed keeps its domain: the controller reserves the domain, and reports an overlap.
 //! Guarantees: of two Shoots with one domain, the Shoot with the reservation keeps the domain, and else the
 //! older Shoot gets the domain. A reservation ends with the Shoot. Decisions are made in sequence in the one
 //! process that holds the lock, and each decision includes reservations that the cache does not show yet.

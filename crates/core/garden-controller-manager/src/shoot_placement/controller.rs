@@ -15,7 +15,7 @@ use runtime::{
     error::Explain as _,
 };
 
-use super::decision::{is_unplaced, obstacle, status};
+use super::decision::{is_domain_refused, is_unplaced, obstacle, status};
 use crate::{Context, MANAGER};
 
 struct ShootPlacement {
@@ -59,6 +59,9 @@ impl Reconciler<Shoot> for ShootPlacement {
             None => None,
         };
         let obstacle = obstacle(&shoot, seed.as_ref());
+        if obstacle.is_none() && is_domain_refused(&shoot) {
+            return Ok(Next::Change);
+        }
         let Some(status) = status(&shoot, obstacle.as_deref(), clock::now_k8s()) else {
             return Ok(Next::Change);
         };

@@ -6,7 +6,11 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use placement::unreserved_domain;
 use serde_json::{Value, json};
+
+/// The begin of the report of each refused domain.
+const OF_DOMAIN: &str = "spec.dns.domain ";
 
 /// Whether no gardenlet has acted on the shoot yet.
 #[must_use]
@@ -39,6 +43,25 @@ pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>) -> Option<String> {
         )),
         Some(_) => None,
     }
+}
+
+/// Whether the status reports that the domain of the Shoot is refused. Controller `shoot-domain` reports the
+/// refusal, and the reservation ends the report.
+pub(super) fn is_domain_refused(shoot: &Shoot) -> bool {
+    unreserved_domain(shoot).is_some() && errors(shoot).any(|error| error.description.starts_with(OF_DOMAIN))
+}
+
+/// The status that reports a refused domain. `None` if the status is up to date, reports an obstacle of the
+/// seed, or belongs to a gardenlet.
+pub(crate) fn status_of_refused_domain(shoot: &Shoot, why: &str, now: Time) -> Option<Value> {
+    let is_reported = is_domain_refused(shoot) || errors(shoot).next().is_none();
+    (is_unplaced(shoot) && is_reported)
+        .then(|| status(shoot, Some(why), now))
+        .flatten()
+}
+
+fn errors(shoot: &Shoot) -> impl Iterator<Item = &LastError> {
+    shoot.status.iter().flat_map(|status| &status.last_errors)
 }
 
 /// The status that reports the obstacle, or removes the report; `None` if the status is up to date.
@@ -138,6 +161,30 @@ mod tests {
             body["lastOperation"]["description"],
             "Waiting for the gardenlet of seed x."
         );
+    }
+
+    #[test]
+    fn a_refused_domain_is_reported_until_the_reservation() {
+        let mut shoot = shoot(Some("x"));
+        let named = json!({"domain": "web.customer.test"});
+        shoot.spec.dns = Some(serde_json::from_value(named).unwrap());
+        let why = "spec.dns.domain web.customer.test is taken";
+        let report = |shoot: &Shoot| status_of_refused_domain(shoot, why, now());
+        assert!(!is_domain_refused(&shoot));
+        let body = report(&shoot).unwrap();
+        assert_eq!(body["lastErrors"][0]["description"], why);
+        shoot.status = Some(serde_json::from_value(body).unwrap());
+        assert!(is_domain_refused(&shoot));
+        assert_eq!(report(&shoot), None, "once");
+        shoot.status.as_mut().unwrap().reserved_domain = Some("web.customer.test".to_owned());
+        assert!(!is_domain_refused(&shoot));
+
+        let obstacle = status(&shoot, Some("there is no seed x"), now()).unwrap();
+        shoot.status = Some(serde_json::from_value(obstacle).unwrap());
+        assert!(!is_domain_refused(&shoot));
+        assert_eq!(report(&shoot), None, "the seed comes first");
+        shoot.status = Some(serde_json::from_value(json!({"seedName": "x", "uid": "u"})).unwrap());
+        assert_eq!(report(&shoot), None, "a gardenlet has the Shoot");
     }
 
     #[test]

@@ -103,7 +103,11 @@ testkit::scenarios! {
         a_seed_reports_where_the_seed_has_a_shoot,
     },
     tenants::{a_version_is_on_offer_or_stays},
-    domains::{a_domain_belongs_to_one_shoot},
+    domains::{
+        a_domain_belongs_to_one_shoot,
+        a_seed_takes_a_shoot_after_the_reservation,
+        a_shoot_from_before_reservations_keeps_its_domain,
+    },
     its_rights::{
         it_changes_no_specification,
         it_bounds_projects_alone,
