@@ -58,9 +58,39 @@ pub struct Config {
     #[arg(long, value_parser = project_quota)]
     pub project_quota: Vec<ProjectQuota>,
 
+    /// A domain that only Shoots of a project get, together with all names below, as DOMAIN=PROJECT.
+    /// Repeatable, also with further projects for a domain.
+    #[arg(long, value_parser = reserved_domain)]
+    pub reserved_domain: Vec<ReservedDomain>,
+
     /// The locks under which the controllers run.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
+}
+
+/// A domain that the operator of the garden reserves for a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservedDomain {
+    /// The domain, in small letters.
+    pub domain: String,
+    /// The name of the Project.
+    pub project: String,
+}
+
+fn reserved_domain(text: &str) -> Result<ReservedDomain, String> {
+    let invalid = || format!("{text:?} is not like example.com=dev, in small letters");
+    let (domain, project) = text.split_once('=').ok_or_else(invalid)?;
+    let is_name = |name: &str| {
+        let is_valid = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
+        !name.is_empty() && name.chars().all(is_valid)
+    };
+    if !domain.split('.').all(is_name) || !is_name(project) {
+        return Err(invalid());
+    }
+    Ok(ReservedDomain {
+        domain: domain.to_owned(),
+        project: project.to_owned(),
+    })
 }
 
 /// A bound in the ResourceQuota of a project.
@@ -121,6 +151,25 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn a_reserved_domain_has_a_project() {
+        let reserved = reserved_domain("example.com=dev").unwrap();
+        let (domain, project) = ("example.com".to_owned(), "dev".to_owned());
+        assert_eq!(reserved, ReservedDomain { domain, project });
+        for invalid in [
+            "example.com",
+            "=dev",
+            "example.com=",
+            "Example.com=dev",
+            ".com=dev",
+            "example.com.=dev",
+            "example.com=a,b",
+        ] {
+            let refused = reserved_domain(invalid).unwrap_err();
+            assert!(refused.contains("is not like example.com=dev"), "{refused}");
+        }
+    }
 
     #[test]
     fn a_quota_bounds_the_count_of_a_kind() {

@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
-use super::decision::{DomainClaim, may_precede, obstacle};
+use super::decision::{DomainClaim, is_allowed, may_precede, obstacle, refusal_by_operator};
 use crate::{Context, MANAGER, shoot_placement::status_of_refused_domain};
 
 /// Between two decisions about a refused domain. A domain becomes free when the Shoot in the way is gone.
@@ -101,10 +101,16 @@ impl ShootDomain {
                 Some(project) => Option::clone(project),
                 None => self.project(&namespace).await?,
             };
-            claim.own_prefix = project.as_deref().map(|project| own_prefix(shoot, project));
+            let allowed = project.as_deref();
+            let allowed = allowed.filter(|project| self.is_allowed(&claim.domain, project));
+            claim.own_prefix = allowed.map(|project| own_prefix(shoot, project));
             projects.insert(namespace, project);
         }
         Ok(claims.into_iter().map(|(_, claim)| claim).collect())
+    }
+
+    fn is_allowed(&self, domain: &str, project: &str) -> bool {
+        is_allowed(domain, project, &self.context.config.reserved_domain)
     }
 
     /// The project of a namespace, by the label of the namespace. `None` also for a Project that is gone or
@@ -154,10 +160,14 @@ impl Reconciler<Shoot> for ShootDomain {
                 "namespace {namespace} has no label {PROJECT_NAME} of a Project that is not being deleted: create the Project"
             )));
         }
+        let is_allowed = project
+            .as_deref()
+            .is_none_or(|project| self.is_allowed(&claim.domain, project));
         claim.own_prefix = project.map(|project| own_prefix(&shoot, &project));
         let others = self.claims(&claim, &mut reserved_here).await?;
         let events = &self.context.events;
-        match obstacle(&claim, &others, &seeds) {
+        let refusal = (!is_allowed).then(|| refusal_by_operator(&claim.domain));
+        match refusal.or_else(|| obstacle(&claim, &others, &seeds)) {
             Some(why) if !claim.is_reserved => {
                 drop(reserved_here);
                 warn!(namespace, name, why, "a domain is refused");

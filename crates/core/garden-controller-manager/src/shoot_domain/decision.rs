@@ -6,6 +6,8 @@ use kube::ResourceExt;
 use placement::names;
 use psl::Psl as _;
 
+use crate::config::ReservedDomain;
+
 /// A Shoot with a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DomainClaim {
@@ -19,8 +21,8 @@ pub(super) struct DomainClaim {
     pub(super) created: Option<Time>,
     /// The Shoot is being deleted.
     pub(super) is_deleting: bool,
-    /// `<shoot>.<project>`, for domains below a default domain. `None` without a Project: no domain is
-    /// reserved for the Shoot.
+    /// `<shoot>.<project>`, for domains below a default domain. `None` without a Project that may have the
+    /// domain: no domain is reserved for the Shoot.
     pub(super) own_prefix: Option<String>,
 }
 
@@ -47,6 +49,22 @@ pub(super) fn obstacle(claim: &DomainClaim, others: &[DomainClaim], seeds: &[See
              create the Shoot with a domain of your own, or without a domain"
         )
     })
+}
+
+/// Whether the operator of the garden lets Shoots of the project have the domain. A domain above a reserved
+/// domain belongs to no project.
+pub(super) fn is_allowed(domain: &str, project: &str, reserved: &[ReservedDomain]) -> bool {
+    let overlapping = || reserved.iter().filter(|entry| overlaps(&entry.domain, domain));
+    let has = |entry: &ReservedDomain| entry.domain == domain || is_below(domain, &entry.domain);
+    overlapping().next().is_none() || overlapping().any(|entry| entry.project == project && has(entry))
+}
+
+/// The refusal of a domain that the operator reserves for different projects.
+pub(super) fn refusal_by_operator(domain: &str) -> String {
+    format!(
+        "spec.dns.domain {domain} is, or lies above or below, a domain that the operator of the garden keeps for other projects: delete \
+         this Shoot, and create the Shoot with a domain of your own, or without a domain"
+    )
 }
 
 /// The kind of a domain below which different owners have names, such as `de`, `co.uk` or `github.io`. A

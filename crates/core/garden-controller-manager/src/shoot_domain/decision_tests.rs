@@ -201,3 +201,32 @@ fn a_public_suffix_is_refused_and_blocks_no_name() {
     let reserved = claim("suffix", "co.uk", true, 1);
     assert!(!is_free(&claim("name", "customer.co.uk", false, 2), &[reserved]));
 }
+
+#[test]
+fn a_domain_of_the_operator_is_for_the_shoots_of_a_project() {
+    let entry = |domain: &str, project: &str| ReservedDomain {
+        domain: domain.to_owned(),
+        project: project.to_owned(),
+    };
+    let reserved = [
+        entry("example.com", "dev"),
+        entry("example.com", "prod"),
+        entry("shop.example.com", "shop"),
+    ];
+    for (domain, project, allowed) in [
+        ("example.com", "dev", true),
+        ("web.example.com", "prod", true),
+        ("web.example.com", "other", false),
+        ("com", "dev", false),
+        ("myexample.com", "other", true),
+        ("web.shop.example.com", "shop", true),
+        ("web.example.com", "shop", false),
+    ] {
+        assert_eq!(
+            is_allowed(domain, project, &reserved),
+            allowed,
+            "{domain} for {project}"
+        );
+        assert!(is_allowed(domain, project, &[]));
+    }
+}
