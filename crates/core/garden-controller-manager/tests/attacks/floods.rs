@@ -162,10 +162,10 @@ pub async fn a_seed_writes_no_event_of_a_different_process(garden: &Garden) {
     let mut of_b = named("of-b", "seed-b");
     of_b.reporting_instance = Some(seed_user("seed-a"));
     refused(create(of_b).await, "may not write an Event about Seed seed-b");
-    let mut of_pod = named("of-pod", "seed-a");
-    of_pod.regarding =
+    let mut about_node = named("of-pod", "seed-a");
+    about_node.regarding =
         Some(serde_json::from_value(json!({"apiVersion": "v1", "kind": "Node", "name": "n"})).unwrap());
-    refused(create(of_pod).await, "may not write an Event about Node n");
+    refused(create(about_node).await, "may not write an Event about Node n");
     allowed(create(named("own", "seed-a")).await);
     let series = json!({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}});
     allowed(garden.patch(&own, "own", series.clone()).await);

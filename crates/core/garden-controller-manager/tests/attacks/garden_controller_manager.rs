@@ -153,16 +153,16 @@ pub async fn it_changes_no_owners_and_no_credentials(garden: &Garden) {
     garden.bring(&bucket).await.unwrap();
     let owner =
         json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "name": "x", "uid": "none"});
-    let owned = json!({"metadata": {"ownerReferences": [owner]}});
+    let changed = json!({"metadata": {"ownerReferences": [owner]}});
     let words = "may not change owner references of";
     let states: Api<ShootState> = Api::namespaced(garden.manager.clone(), NAMESPACE);
     let buckets: Api<BackupBucket> = Api::all(garden.manager.clone());
     let projects: Api<Project> = Api::all(garden.manager.clone());
-    refused(try_patch(&states, "owned", &owned).await, words);
+    refused(try_patch(&states, "owned", &changed).await, words);
     let orphaned = json!({"metadata": {"ownerReferences": null}});
     refused(try_patch(&states, "owned", &orphaned).await, words);
-    refused(try_patch(&buckets, "owned", &owned).await, words);
-    refused(try_patch(&projects, "dev", &owned).await, words);
+    refused(try_patch(&buckets, "owned", &changed).await, words);
+    refused(try_patch(&projects, "dev", &changed).await, words);
     let spec = |spec: serde_json::Value| json!({"spec": spec});
     for change in [
         spec(json!({"credentialsRef": reference("seed-seed-b")})),

@@ -243,9 +243,9 @@ impl Garden {
         .await?;
         let projects: Api<Project> = Api::all(self.manager.clone());
         let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "x"});
-        let owned = json!({"metadata": {"ownerReferences": [owner]}});
+        let body = json!({"metadata": {"ownerReferences": [owner]}});
         in_force("garden-controller-manager-owner", || {
-            try_patch(&projects, "dev", &owned)
+            try_patch(&projects, "dev", &body)
         })
         .await?;
         let quotas: Api<ResourceQuota> = Api::namespaced(self.manager.clone(), "garden");

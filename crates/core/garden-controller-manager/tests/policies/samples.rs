@@ -39,7 +39,7 @@ pub fn samples() -> Vec<Sample> {
     ]
 }
 
-fn object(kind: &str, rest: Value) -> Value {
+fn object(kind: &str, rest: &Value) -> Value {
     let mut object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "metadata": {}});
     for (name, value) in rest.as_object().cloned().unwrap_or_default() {
         object[name.as_str()] = value;
@@ -62,7 +62,7 @@ fn cloud_profile() -> Value {
         "type": "local", "regions": [{"name": "local"}], "kubernetes": {"versions": versions},
         "machineImages": [], "machineTypes": [], "limits": {"maxNodesTotal": 50},
     });
-    object("CloudProfile", json!({"spec": spec}))
+    object("CloudProfile", &json!({"spec": spec}))
 }
 
 fn project() -> Value {
@@ -70,7 +70,7 @@ fn project() -> Value {
         json!({"defaults": [{"key": "x", "value": "y"}], "whitelist": [{"key": "x", "value": "y"}]});
     let owner = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "x"});
     let spec = json!({"description": "d", "owner": owner, "tolerations": tolerations});
-    object("Project", json!({"spec": spec}))
+    object("Project", &json!({"spec": spec}))
 }
 
 fn seed() -> Value {
@@ -87,14 +87,14 @@ fn seed() -> Value {
     });
     let status =
         json!({"conditions": [condition("GardenletReady")], "constraints": [condition("WithoutShoots")]});
-    object("Seed", json!({"spec": spec, "status": status}))
+    object("Seed", &json!({"spec": spec, "status": status}))
 }
 
 fn backup_bucket() -> Value {
     let spec = json!({"provider": {"type": "local", "region": "local"}, "seedName": "seed-a", "credentialsRef": secret("backup")});
     let status =
         json!({"generatedSecretRef": {"name": "x", "namespace": "y"}, "lastError": {"description": "d"}});
-    object("BackupBucket", json!({"spec": spec, "status": status}))
+    object("BackupBucket", &json!({"spec": spec, "status": status}))
 }
 
 fn backup_entry() -> Value {

@@ -213,12 +213,12 @@ pub async fn a_gardenlet_does_not_delete_its_seed(garden: &Garden) {
     ] {
         refused(garden.patch(&gardenlet, "lasting", metadata(change)).await, words);
     }
-    let mut owned = garden::seed("unborn");
-    owned["metadata"]["ownerReferences"] = json!([owner]);
+    let mut registered = garden::seed("unborn");
+    registered["metadata"]["ownerReferences"] = json!([owner]);
     let user = "gardener.cloud:system:seed:unborn";
     let unborn: Api<Seed> = Api::all(garden.client(user, &["gardener.cloud:system:seeds"]).await);
     refused(
-        garden.apply(&unborn, "unborn", owned).await,
+        garden.apply(&unborn, "unborn", registered).await,
         "may not change the lifetime of Seed unborn",
     );
     // After the deletion by an administrator, the gardenlet releases the Seed.
