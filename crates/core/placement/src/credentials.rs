@@ -1,13 +1,8 @@
 //! The Secrets of the garden that a seed reads for a Shoot, and the Secrets of the seed itself. The gardenlet
 //! reads these Secrets, and garden-controller-manager grants the rights to the same Secrets.
 
-use std::collections::BTreeSet;
-
 use api::{
-    gardencore::{
-        Seed, Shoot,
-        shoot::{DNSProvider, OwnershipPhase},
-    },
+    gardencore::{Seed, Shoot, shoot::DNSProvider},
     meta::ObjectReference,
 };
 use kube::ResourceExt as _;
@@ -106,38 +101,6 @@ pub fn dns_secret(shoot: &Shoot) -> Option<&str> {
     }
 }
 
-/// The seeds whose buckets may hold the data that the owner of a Shoot still has to restore. Only hand-overs
-/// and garden-controller-manager write these fields, so no seed can name a further seed. A recorded source is
-/// the seed from whose bucket `backup_entry_placement` derives the restore, so no right to a further bucket
-/// is necessary.
-#[must_use]
-pub fn data_sources(shoot: &Shoot) -> BTreeSet<String> {
-    let Some(status) = &shoot.status else {
-        return BTreeSet::new();
-    };
-    let ownership = status.ownership.as_ref();
-    // Without a recorded phase, the fields below last until the move has ended.
-    let phase = ownership.and_then(|ownership| ownership.phase);
-    if matches!(
-        phase,
-        Some(OwnershipPhase::Held | OwnershipPhase::Leaving | OwnershipPhase::Sealing)
-    ) {
-        return BTreeSet::new();
-    }
-    let source = ownership.and_then(|ownership| ownership.source.as_ref());
-    let seeds: Vec<_> = if let Some(source) = source {
-        vec![&source.name]
-    } else {
-        let formers = status.former_seeds.iter().map(|former| &former.name);
-        let approved = status.migration.iter().map(|approval| &approval.source);
-        formers.chain(approved).collect()
-    };
-    let further = seeds
-        .into_iter()
-        .filter(|seed| !seed.is_empty() && status.seed_name.as_deref() != Some(seed.as_str()));
-    further.cloned().collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -231,39 +194,5 @@ mod tests {
         let other = json!({"type": "t", "secretName": "old",
             "credentialsRef": {"apiVersion": "x/v1", "kind": "WorkloadIdentity", "name": "new"}});
         assert_eq!(of(json!([other])), None);
-    }
-
-    #[test]
-    fn the_data_of_a_shoot_are_in_buckets_of_former_seeds_until_the_restore_has_ended() {
-        let of = |status: Value| {
-            let sources = data_sources(&shoot(&json!(null), &status));
-            sources.into_iter().collect::<Vec<_>>().join(" ")
-        };
-        let source = json!({"name": "a", "epoch": 1});
-        let in_phase = |phase: &str| {
-            json!({"seedName": "c", "formerSeeds": [{"name": "b", "epoch": 2}],
-                "ownership": {"epoch": 3, "phase": phase, "source": source}})
-        };
-        for phase in ["Claiming", "Opening"] {
-            // Seed b has opened no data: the source stays the seed whose data were opened last.
-            assert_eq!(of(in_phase(phase)), "a", "{phase}");
-        }
-        let without_source = json!({"seedName": "c", "formerSeeds": [{"name": "a", "epoch": 1}, {"name": "b", "epoch": 2}],
-            "ownership": {"epoch": 3, "phase": "Claiming"}});
-        assert_eq!(of(without_source), "a b");
-        let own = json!({"epoch": 3, "phase": "Claiming", "source": {"name": "c", "epoch": 2}});
-        let formers = json!([{"name": "b", "epoch": 1}]);
-        assert_eq!(
-            of(json!({"seedName": "c", "formerSeeds": formers, "ownership": own})),
-            "",
-            "the own bucket"
-        );
-        for phase in ["Held", "Leaving", "Sealing"] {
-            assert_eq!(of(in_phase(phase)), "", "{phase}");
-        }
-        let migration = json!({"source": "a", "destination": "b", "generation": 1, "spec": {}});
-        assert_eq!(of(json!({"seedName": "b", "migration": migration})), "a");
-        assert_eq!(of(json!({"seedName": "a", "migration": migration})), "");
-        assert_eq!(of(json!({})), "");
     }
 }

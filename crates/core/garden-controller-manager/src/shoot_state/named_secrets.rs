@@ -2,14 +2,19 @@
 //!
 //! The Secret of a binding counts, because policy `binding-credentials` accepts only a binding whose author
 //! may read the Secret. The Secret of the Shoot's own DNS provider counts by policy `shoot-dns-credentials`.
-//! A bucket counts where a hand-over names the seed of the bucket, or the Shoot records the bucket as the
-//! source of a restore. The Secret is in the namespace of the seed of the bucket: the gardenlet of a seed can
-//! only give its own credentials away.
+//!
+//! The credentials of the bucket of a different seed follow the BackupEntries. The seed in `spec.seedName` of
+//! an entry reads the Secret of the bucket in `spec.bucketName`, from the assignment until the entry is gone.
+//! The deletion of backups needs the credentials, too. Only garden-controller-manager creates entries and
+//! writes their `spec` (policies `backupentry-spec`, `gardenlet-backupentry`). `status.seedName` gives no
+//! right: a former seed that does not release its entry would read the credentials of the new seed. The
+//! Secret is in the namespace of the seed of the bucket: the gardenlet of a seed can only give its own
+//! credentials away.
 
-use std::{collections::BTreeSet, mem, sync::Arc};
+use std::{collections::BTreeSet, mem};
 
 use api::{
-    gardencore::{BackupBucket, SecretBinding, SecretBindingFields, Shoot},
+    gardencore::{BackupBucket, BackupEntry, SecretBinding, SecretBindingFields, Shoot},
     meta::ObjectReference,
     security::{CredentialsBinding, CredentialsBindingFields},
 };
@@ -25,7 +30,7 @@ use kube::{
         watcher,
     },
 };
-use placement::credentials::{data_sources, dns_secret, own_secret, seed_namespace};
+use placement::credentials::{dns_secret, own_secret, seed_namespace};
 use runtime::{
     Error, Result,
     client::{Cluster, Garden},
@@ -44,6 +49,9 @@ pub(super) struct SecretSources {
 
 /// Namespace and name of a Secret.
 type SecretKey = (String, String);
+
+/// Begin of a key with the name of a bucket. The name of a namespace has no slash.
+const BUCKET_KEY: &str = "bucket/";
 
 impl SecretSources {
     /// The caches, and the namespaces that each change concerns.
@@ -102,38 +110,31 @@ impl SecretSources {
             None
         };
         let dns = dns_secret(shoot).map(|name| (namespace, name.to_owned()));
-        let sources = data_sources(shoot);
-        let buckets = sources.iter().flat_map(|seed| self.buckets_of(seed));
-        // An administrator may record a bucket of a seed that is in no list.
-        let recorded = self.source_bucket(shoot).filter(|_| !sources.is_empty());
-        let recorded = recorded.and_then(|(bucket, seed)| of_bucket(&bucket, &seed));
-        let all = cloud.into_iter().chain(dns).chain(buckets).chain(recorded);
+        let all = cloud.into_iter().chain(dns);
         all.filter(|(_, name)| !name.is_empty()).collect()
     }
 
-    /// Secrets with the credentials of the buckets of a seed, in the namespace of the seed.
-    fn buckets_of(&self, seed: &str) -> Vec<SecretKey> {
-        let buckets = self.buckets.state().into_iter();
-        let of_seed = buckets.filter(|bucket| bucket.spec.seed_name.as_deref() == Some(seed));
-        of_seed.filter_map(|bucket| of_bucket(&bucket, seed)).collect()
+    /// The seed that reads the credentials of the bucket of a different seed by this entry, and the Secret
+    /// with the credentials.
+    pub(super) fn bucket_reader(&self, entry: &BackupEntry) -> Option<(String, SecretKey)> {
+        let reader = entry.spec.seed_name.as_ref().filter(|seed| !seed.is_empty())?;
+        let bucket = self.buckets.get(&ObjectRef::new(&entry.spec.bucket_name))?;
+        let seed = bucket.spec.seed_name.as_ref().filter(|seed| !seed.is_empty())?;
+        // In its own namespace, a seed reads each Secret.
+        let secret = of_bucket(&bucket, seed).filter(|_| seed != reader)?;
+        Some((reader.clone(), secret))
     }
 
-    /// The recorded bucket of the Shoot, and the seed of the bucket, if that seed is not the host.
-    fn source_bucket(&self, shoot: &Shoot) -> Option<(Arc<BackupBucket>, String)> {
-        let bucket = self.buckets.get(&ObjectRef::new(recorded_source(shoot)?))?;
-        let seed = bucket.spec.seed_name.clone().filter(|seed| !seed.is_empty())?;
-        let status = shoot.status.as_ref();
-        let host = status.and_then(|status| status.seed_name.as_ref());
-        (host != Some(&seed)).then_some((bucket, seed))
-    }
-
-    /// Namespaces whose rights a Shoot changes, without the namespaces of its bindings. The namespace of the
-    /// recorded bucket counts after the restore, too, so that the right ends there.
-    pub(super) fn namespaces_of_shoot(&self, shoot: &Shoot) -> Keys {
-        let recorded = self.source_bucket(shoot).map(|(_, seed)| seed);
-        let seeds = data_sources(shoot).into_iter().chain(recorded);
-        let sources = seeds.map(|seed| seed_namespace(&seed));
-        sources.chain(shoot.namespace()).collect()
+    /// The namespaces of a key of [`keys_of_entry`]. The bucket may be unknown when the cache reads the
+    /// entry, so the namespace is derived later.
+    pub(super) fn namespaces_of_key(&self, key: &str) -> Keys {
+        let Some(bucket) = key.strip_prefix(BUCKET_KEY) else {
+            return Keys::from([key.to_owned()]);
+        };
+        let bucket = self.buckets.get(&ObjectRef::new(bucket));
+        bucket
+            .map(|bucket| namespaces_of_bucket(&bucket))
+            .unwrap_or_default()
     }
 
     /// This namespace, and the namespaces with Secrets to which bindings of this namespace refer.
@@ -152,11 +153,10 @@ impl SecretSources {
     }
 }
 
-/// Name of the bucket that the Shoot records as the source of the present epoch. Policy `shoot-ownership`
-/// lets only garden-controller-manager and users with the verb `repair` name a bucket here.
-pub(super) fn recorded_source(shoot: &Shoot) -> Option<&str> {
-    let record = shoot.status.as_ref()?.ownership.as_ref()?;
-    record.recorded_source_bucket()
+/// The namespace of an entry, whose Events the seeds of the entry report, and the bucket of the entry.
+pub(super) fn keys_of_entry(entry: &BackupEntry) -> Keys {
+    let bucket = format!("{BUCKET_KEY}{}", entry.spec.bucket_name);
+    entry.namespace().into_iter().chain([bucket]).collect()
 }
 
 /// Keeps the reference of a SecretBinding to its Secret.
@@ -322,59 +322,62 @@ mod tests {
         assert_eq!(of(dns), ["garden-dev/dns"]);
     }
 
-    #[test]
-    fn the_owner_of_a_shoot_reads_the_bucket_of_a_former_seed_until_the_restore_has_ended() {
-        let of = |phase: &str, source: &str| {
-            let status = json!({"seedName": "d", "ownership": {"epoch": 2, "phase": phase,
-                "source": {"name": source, "epoch": 1}}});
-            read_by(&json!({}), &status)
-        };
-        assert_eq!(of("Claiming", "a"), ["seed-a/backup"]);
-        assert!(of("Held", "a").is_empty());
-        // The seed of the bucket names a Secret that is not its own.
-        assert!(of("Claiming", "b").is_empty());
+    fn reader_of(seed: &str, status: Option<&str>, bucket: &str) -> Option<String> {
+        let entry = json!({"metadata": {"name": "e", "namespace": "garden-dev"},
+            "spec": {"bucketName": bucket, "seedName": seed}, "status": {"seedName": status}});
+        let entry: BackupEntry = serde_json::from_value(entry).unwrap();
+        let (reader, (namespace, name)) = sources().bucket_reader(&entry)?;
+        Some(format!("{reader} reads {namespace}/{name}"))
     }
 
-    /// The status of a restore from seed `x`, with this recorded bucket.
-    fn recorded(phase: &str, bucket: &str, epoch: i64) -> Value {
-        json!({"seedName": "d", "ownership": {"epoch": 2, "phase": phase, "source": {"name": "x", "epoch": 1},
-            "sourceBucket": {"name": bucket, "epoch": epoch}}})
-    }
-
-    /// Else a restore would wait without end for the bucket that an administrator has recorded.
+    /// The entries of each phase are in the tests of `backup_entry_placement`.
     #[test]
-    fn the_owner_of_a_shoot_reads_the_recorded_bucket_until_the_restore_has_ended() {
-        let of = |phase: &str, bucket: &str, epoch: i64| read_by(&json!({}), &recorded(phase, bucket, epoch));
-        for phase in ["Claiming", "Opening"] {
-            assert_eq!(of(phase, "unrelated", 1), ["seed-c/backup"], "{phase}");
-        }
-        for phase in ["Held", "Leaving", "Sealing"] {
-            assert!(of(phase, "unrelated", 1).is_empty(), "{phase}");
-        }
-        // A Secret of a different namespace, a bucket that is missing, and a record of an earlier epoch.
-        assert!(of("Claiming", "foreign", 1).is_empty());
-        assert!(of("Claiming", "missing", 1).is_empty());
-        assert!(of("Claiming", "unrelated", 7).is_empty());
-    }
-
-    #[test]
-    fn a_change_of_a_shoot_concerns_the_namespace_of_the_recorded_bucket() {
-        for (phase, wanted) in [
-            ("Claiming", ["garden-dev", "seed-c", "seed-x"].as_slice()),
-            ("Held", ["garden-dev", "seed-c"].as_slice()),
+    fn the_seed_of_an_entry_reads_the_credentials_of_its_bucket() {
+        for (case, seed, status, bucket, wanted) in [
+            ("own bucket", "a", Some("a"), "own", None),
+            ("source entry", "b", None, "own", Some("b reads seed-a/backup")),
+            (
+                "source entry in use",
+                "b",
+                Some("b"),
+                "own",
+                Some("b reads seed-a/backup"),
+            ),
+            (
+                "source entry that a former claimant has not released",
+                "d",
+                Some("b"),
+                "own",
+                Some("d reads seed-a/backup"),
+            ),
+            // Else seed b would read the credentials of the new seed.
+            (
+                "own entry that seed b has not released",
+                "a",
+                Some("b"),
+                "own",
+                None,
+            ),
+            ("a Secret of a different namespace", "a", None, "foreign", None),
+            ("a bucket that is missing", "a", None, "missing", None),
         ] {
-            let shoot = shoot(&json!({}), &recorded(phase, "unrelated", 1));
-            let namespaces = sources().namespaces_of_shoot(&shoot);
-            assert!(namespaces.iter().eq(wanted), "{phase}: {namespaces:?}");
+            assert_eq!(reader_of(seed, status, bucket).as_deref(), wanted, "{case}");
         }
     }
 
     #[test]
-    fn a_change_of_a_shoot_concerns_the_namespaces_of_its_secrets() {
-        let status = json!({"seedName": "d", "formerSeeds": [{"name": "a", "epoch": 1}]});
-        let namespaces = sources().namespaces_of_shoot(&shoot(&json!({}), &status));
-        let wanted = ["garden-dev", "seed-a"].map(str::to_owned);
-        assert_eq!(namespaces, wanted.into());
+    fn an_entry_concerns_its_namespace_and_the_seed_of_its_bucket() {
+        let spec = json!({"bucketName": "own", "seedName": "b"});
+        let entry = json!({"metadata": {"name": "e", "namespace": "garden-dev"}, "spec": spec});
+        let keys = keys_of_entry(&serde_json::from_value(entry).unwrap());
+        let namespaces = keys.iter().flat_map(|key| sources().namespaces_of_key(key));
+        let namespaces: Vec<_> = namespaces.collect();
+        assert_eq!(namespaces, ["seed-a", "garden-dev"]);
+        assert!(sources().namespaces_of_key("bucket/missing").is_empty());
+    }
+
+    #[test]
+    fn bindings_of_a_namespace_concern_the_namespaces_of_their_secrets() {
         let concerned = sources().concerned_namespaces("garden-dev");
         let wanted = ["garden-dev", "garden-other"].map(str::to_owned);
         assert_eq!(concerned, wanted.into());
@@ -416,22 +419,17 @@ mod tests {
     /// A cache without these fields would end rights that a restore needs.
     #[test]
     fn a_trimmed_shoot_leads_to_the_same_secrets() {
-        let migration = json!({"source": "b", "destination": "c", "generation": 1, "spec": {"region": "r"}});
         let mut shoot: Shoot = serde_json::from_value(json!({
             "metadata": {"name": "web", "namespace": "garden-dev"},
             "spec": {"region": "r", "provider": {"type": "t"}, "kubernetes": {}, "secretBindingName": "s",
                 "credentialsBindingName": "c", "dns": {"providers": [{"type": "t", "secretName": "dns"}]}},
-            "status": {"seedName": "c", "technicalID": "x", "formerSeeds": [{"name": "a", "epoch": 1}], "migration": migration,
-                "ownership": {"epoch": 2, "phase": "Claiming", "source": {"name": "a", "epoch": 1},
-                    "sourceBucket": {"name": "unrelated", "epoch": 1}}},
+            "status": {"seedName": "c", "technicalID": "x"},
         }))
         .unwrap();
         let whole = shoot.clone();
         crate::shoots::trim(&mut shoot);
         let host = |shoot: &Shoot| shoot.status.as_ref().and_then(|status| status.seed_name.clone());
         assert_eq!(host(&shoot), host(&whole));
-        let namespaces = |shoot: &Shoot| sources().namespaces_of_shoot(shoot);
-        assert_eq!(namespaces(&shoot), namespaces(&whole));
         let secrets = |shoot: &Shoot| {
             let spec = &shoot.spec;
             let dns = dns_secret(shoot).map(str::to_owned);

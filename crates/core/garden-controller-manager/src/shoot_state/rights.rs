@@ -1,6 +1,7 @@
 //! Rights of seeds to ShootStates, InternalSecrets and Secrets: of each Shoot for the seed in
 //! `status.seedName` alone, and of the seed's own credentials in namespace `seed-<name>`. Besides, rights to
-//! Events in a project with a shoot or a BackupEntry of the seed.
+//! the credentials of a bucket of a different seed, for the seed of a BackupEntry, and to Events in a project
+//! with a shoot or a BackupEntry of the seed.
 //!
 //! Admission policies see no reads, so RBAC limits them. For each seed with rights in a namespace the
 //! controller keeps one ClusterRole, which names the objects, and one RoleBinding in the namespace. A Role
@@ -39,7 +40,7 @@ use kube::{
         watcher,
     },
 };
-use placement::credentials::{data_sources, dns_secret, seed_of_namespace};
+use placement::credentials::{dns_secret, seed_of_namespace};
 use runtime::{
     Error, Result,
     client::{Cluster, apply::Object},
@@ -51,7 +52,7 @@ use tokio::sync::OnceCell;
 use super::{
     bounded::{ChunksOfStates, at_most, report},
     grants::{Grant, LABEL, NamespaceMeta, PREFIX, Rights, binding, decode, role, seed_and_namespace},
-    named_secrets::{SecretSources, recorded_source},
+    named_secrets::{SecretSources, keys_of_entry},
     withdrawal::{self, RoleMeta, end},
 };
 use crate::{
@@ -109,10 +110,12 @@ impl Caches {
         let granted = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let (sources, of_sources) = SecretSources::watch(garden);
         let shoots = context.shoots.clone();
+        let of_shoots = concerned(&shoots, of_namespace, content);
+        let (entries, of_entries) = cache(garden.all(), runner::few_at_a_time(), keys_of_entry);
         let with_buckets = sources.clone();
-        let namespaces = move |shoot: &Shoot| with_buckets.namespaces_of_shoot(shoot);
-        let of_shoots = concerned(&shoots, namespaces, content);
-        let (entries, of_entries) = cache(garden.all(), runner::few_at_a_time(), of_namespace);
+        let of_entries = of_entries
+            .flat_map(move |key| iter(with_buckets.namespaces_of_key(&key)))
+            .boxed();
         let with_bindings = sources.clone();
         let of_shoots = of_shoots
             .flat_map(move |namespace| iter(with_bindings.concerned_namespaces(&namespace)))
@@ -186,6 +189,11 @@ impl Caches {
             }
         }
         if let Some(seed) = own {
+            let readers = self.entries.state().into_iter();
+            let readers = readers.filter_map(|entry| self.sources.bucket_reader(&entry));
+            for (reader, (_, secret)) in readers.filter(|(_, (namespace, _))| *namespace == name) {
+                wanted.entry(reader).or_default().secrets.insert(secret);
+            }
             wanted.entry(seed).or_default().is_own = true;
         }
         wanted.retain(|_, rights| !rights.is_empty());
@@ -258,8 +266,7 @@ fn content(shoot: &Shoot) -> u64 {
     let spec = &shoot.spec;
     let bindings = (&spec.credentials_binding_name, &spec.secret_binding_name);
     let seeds: Vec<_> = seeds_of_shoot(shoot).collect();
-    let buckets = (data_sources(shoot), recorded_source(shoot));
-    let secrets = (bindings, dns_secret(shoot), buckets);
+    let secrets = (bindings, dns_secret(shoot));
     changes::hash((shoot.uid(), host(shoot), seeds, secrets))
 }
 
@@ -440,10 +447,6 @@ mod tests {
         crate::shoots::trim(&mut shoot);
         let seeds: Vec<_> = seeds_of_shoot(&shoot).collect();
         assert_eq!(seeds, ["a", "b", "c"]);
-        let before = content(&shoot);
-        let record = json!({"epoch": 2, "sourceBucket": {"name": "x", "epoch": 1}});
-        shoot.status.as_mut().unwrap().ownership = serde_json::from_value(record).unwrap();
-        assert_ne!(content(&shoot), before, "a bucket is recorded");
 
         let spec = BackupEntrySpec {
             bucket_name: "x".into(),

@@ -83,6 +83,18 @@ async fn an_administrator_deletes_a_planted_entry(garden: &Garden, name: &str) {
     allowed(entries.delete(name, &params).await.map(drop));
 }
 
+/// The seed of an entry reads the credentials of the bucket of the entry.
+pub async fn an_editor_of_entries_gives_no_bucket_to_a_seed(garden: &Garden) {
+    let editor = garden.editor_of_backups(NAMESPACE).await.unwrap();
+    let editor: Api<BackupEntry> = Api::namespaced(editor, NAMESPACE);
+    let words = "may not create BackupEntry gift of bucket bucket-of-planted for seed \"seed-a\"";
+    garden::until_refused_with(words, || try_create(&editor, entry("gift", "seed-a"))).await;
+    let created = editor
+        .create(&PostParams::default(), &entry("gift", "seed-a"))
+        .await;
+    refused(created.map(drop), words);
+}
+
 /// Under the uid of a different Seed, a BackupBucket would get the backups of that seed, or block the name.
 pub async fn a_seed_makes_no_bucket(garden: &Garden) {
     let buckets: Api<BackupBucket> = Api::all(garden.seed_a.clone());

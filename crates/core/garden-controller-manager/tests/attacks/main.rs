@@ -93,6 +93,7 @@ testkit::scenarios! {
     owner_checks::{a_seed_writes_its_own_owner_check_alone},
     backups::{
         a_seed_plants_no_entry,
+        an_editor_of_entries_gives_no_bucket_to_a_seed,
         a_seed_makes_no_bucket,
         a_seed_names_no_bucket_for_a_restore,
         a_seed_changes_no_owner_data_of_its_entry,

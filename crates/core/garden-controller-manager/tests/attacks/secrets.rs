@@ -3,7 +3,7 @@
 
 use std::{future::Future, pin::Pin};
 
-use api::gardencore::{Seed, Shoot};
+use api::gardencore::{BackupEntry, Seed, Shoot};
 use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
 use kube::{
     Api, Client,
@@ -182,22 +182,27 @@ pub async fn a_seed_reads_its_own_credentials(garden: &Garden) {
         let all = secrets(client, own).list(&ListParams::default()).await;
         refused(all.map(drop), "cannot list resource \"secrets\"");
     }
-    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
-    let ownership =
-        |phase: &str| json!({"epoch": 2, "phase": phase, "source": {"name": "seed-b", "epoch": 1}});
-    let claiming = json!({"seedName": "seed-a", "ownership": ownership("Claiming")});
-    shoot(garden, "restored", "seed-a", Some(claiming)).await;
+    // A former seed that does not release its entry, and the entry of a restore from seed-b.
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden.entry("unreleased", "seed-b", "bucket-of-seed-b").await;
+    garden
+        .status(&entries, "unreleased", json!({"seedName": "seed-a"}))
+        .await;
+    let restored = "source-restored";
+    garden.entry(restored, "seed-a", "bucket-of-seed-b").await;
     becomes_readable(a, OF_B, "backup").await;
     refused(read(a, OF_B, "dns").await, CANNOT_READ);
-    garden
-        .status(&shoots, "restored", json!({"ownership": ownership("Held")}))
-        .await;
+    // The deletion of the backups needs the credentials.
+    garden.finalizer(&entries, restored).await;
+    entries.delete(restored, &DeleteParams::default()).await.unwrap();
+    allowed(read(a, OF_B, "backup").await);
+    let released = json!({"metadata": {"finalizers": null}});
+    garden.patch(&entries, restored, released).await.unwrap();
     becomes_unreadable(a, OF_B, "backup").await;
     // The bucket of seed-a names no Secret of seed-a, so a restore from seed-a gives seed-b no right.
-    let source = json!({"epoch": 2, "phase": "Claiming", "source": {"name": "seed-a", "epoch": 1}});
-    let claiming = json!({"seedName": "seed-b", "ownership": source});
+    garden.entry("source-later", "seed-b", "bucket-of-seed-a").await;
     secret(garden, NAMESPACE, "later.kubeconfig").await;
-    shoot(garden, "later", "seed-b", Some(claiming)).await;
+    shoot(garden, "later", "seed-b", Some(json!({"seedName": "seed-b"}))).await;
     becomes_readable(b, NAMESPACE, "later.kubeconfig").await;
     refused(read(b, OF_A, "backup").await, CANNOT_READ);
 }
