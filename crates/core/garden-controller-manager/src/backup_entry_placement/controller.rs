@@ -30,12 +30,10 @@ use runtime::{
 use serde_json::json;
 
 use super::{
-    decision::{abandoned_on, heir},
-    entries::{
-        OwnEntryStep, SOURCE, adoption, assignment, entry, is_assigned, left_note, own_entry_step,
-        release_note,
-    },
-    source::{SourceVerdict, is_restored, judge_source, needs_source_entry, source_seed},
+    decision::{abandoned_on, former_host, heir, is_lost},
+    entries::{OwnEntryStep, SOURCE, adoption, assignment, entry, left_note, own_entry_step, release_note},
+    source::{SourceVerdict, is_restored, judge_source, source_seed},
+    source_entry::{SourceEntryStep, holds_own_entry, source_entry_step},
 };
 use crate::{
     Context, MANAGER,
@@ -44,9 +42,10 @@ use crate::{
 
 /// Requeue interval after a concurrent write.
 pub(super) const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
-/// Requeue interval of an entry that is being deleted. The end of the entry wakes this controller, except for
-/// an entry without an owner reference.
-const DELETION_REQUEUE: Duration = Duration::from_secs(30);
+/// Requeue interval of an entry that is being deleted, or that a former seed has not released. The end of the
+/// entry wakes this controller, except for an entry without an owner reference. No watch reports that the
+/// former seed is silent.
+const WAIT_REQUEUE: Duration = Duration::from_secs(30);
 /// Reason of the Event about a bucket that a source BackupEntry leaves with backups.
 const RELEASED: &str = "SourceBackupEntryReleased";
 
@@ -134,7 +133,7 @@ enum Written {
     Yes,
     /// A concurrent write came first, or a further write is due.
     Conflict,
-    /// The entry is being deleted.
+    /// The entry is being deleted, or a former seed has not released the entry.
     Waits,
 }
 
@@ -176,24 +175,22 @@ impl BackupEntryPlacement {
                 return Err(self.report(shoot, "SourceBucketUnknown", why).await);
             }
         };
-        let written = self.place_own_entry(shoot, &host, &name, own.as_ref()).await?;
-        let source = self
-            .place_source_entry(
-                shoot,
-                &host,
-                bucket.as_deref(),
-                (&source_name, source),
-                own.as_ref(),
-            )
-            .await?;
-        let outcomes = [written, source];
-        Ok(if outcomes.contains(&Written::Conflict) {
-            Next::After(CONFLICT_REQUEUE)
-        } else if outcomes.contains(&Written::Waits) {
-            Next::After(DELETION_REQUEUE)
-        } else {
-            Next::Change
-        })
+        // The source entry comes first. An assignment removes the bucket with the only data from the own
+        // entry, and after a crash or a deletion of the Shoot an entry must still name that bucket.
+        let mut outcomes = Vec::new();
+        if let Some(bucket) = bucket {
+            let step = source_entry_step(shoot, &host, &bucket, source.as_ref(), own.as_ref());
+            let named = (source_name.as_str(), bucket.as_str());
+            let written = self
+                .place_source_entry(shoot, &host, named, (step, source))
+                .await?;
+            outcomes.push(written);
+            if written == Written::Conflict || holds_own_entry(step, &host, &bucket) {
+                return Ok(next_after(&outcomes));
+            }
+        }
+        outcomes.push(self.place_own_entry(shoot, &host, &name, own.as_ref()).await?);
+        Ok(next_after(&outcomes))
     }
 
     async fn place_own_entry(
@@ -232,55 +229,39 @@ impl BackupEntryPlacement {
         &self,
         shoot: &Shoot,
         host: &Seed,
-        bucket: Option<&str>,
-        (name, source): (&str, Option<BackupEntry>),
-        own: Option<&BackupEntry>,
+        (name, bucket): (&str, &str),
+        next: (SourceEntryStep, Option<BackupEntry>),
     ) -> Result<Written> {
-        let Some(bucket) = bucket else {
-            return Ok(Written::Yes);
-        };
-        if let Some(source) = source
-            .as_ref()
-            .filter(|source| source.metadata.deletion_timestamp.is_some())
-        {
-            return self.release(shoot, host, source).await;
-        }
-        let is_needed = own.is_none_or(|own| needs_source_entry(shoot, host, bucket, own));
-        let is_needed = is_needed && host.uid().as_deref() != Some(bucket);
-        let Some(source) = source else {
-            if is_needed {
-                return self.create(shoot, &entry(shoot, host, name, bucket)).await;
+        match next {
+            (SourceEntryStep::Create, _) => self.create(shoot, &entry(shoot, host, name, bucket)).await,
+            (SourceEntryStep::Release, Some(source)) => self.release(shoot, host, bucket, &source).await,
+            (SourceEntryStep::Take, Some(source)) => self.take(shoot, &source).await,
+            (SourceEntryStep::Assign, Some(source)) => {
+                if let Some(note) = left_note(host, bucket, &source) {
+                    tracing::warn!(
+                        entry = name,
+                        bucket = source.spec.bucket_name,
+                        "a source BackupEntry leaves a bucket"
+                    );
+                    let events = &self.context.events;
+                    events.answer_with_warning(shoot, RELEASED, &note).await;
+                }
+                let body = assignment(shoot, host, bucket, &source);
+                match MANAGER.try_merge_of(&self.entries(shoot), &source, &body).await? {
+                    Some(assigned) => self.take(shoot, &assigned).await,
+                    None => Ok(Written::Conflict),
+                }
             }
-            return Ok(Written::Yes);
-        };
-        if is_assigned(shoot, host, bucket, &source) {
-            return self.take(shoot, &source).await;
-        }
-        // A seed that has taken the shoot back needs no source entry, and deletes that of the destination.
-        let is_hosted = source.spec.seed_name.as_ref() == Some(&host.name_any());
-        if !is_needed && (is_hosted || !is_restored(shoot)) {
-            return Ok(Written::Yes);
-        }
-        if let Some(note) = left_note(host, bucket, &source) {
-            tracing::warn!(
-                entry = name,
-                bucket = source.spec.bucket_name,
-                "a source BackupEntry leaves a bucket"
-            );
-            let events = &self.context.events;
-            events.answer_with_warning(shoot, RELEASED, &note).await;
-        }
-        let body = assignment(shoot, host, bucket, &source);
-        match MANAGER.try_merge_of(&self.entries(shoot), &source, &body).await? {
-            Some(assigned) => self.take(shoot, &assigned).await,
-            None => Ok(Written::Conflict),
+            _ => Ok(Written::Yes),
         }
     }
 
     /// Takes an entry that was assigned to the host from a seed that cannot release the entry.
     async fn take(&self, shoot: &Shoot, entry: &BackupEntry) -> Result<Written> {
-        let Some(seed) = heir(shoot, entry) else {
-            return Ok(Written::Yes);
+        let is_lost = |name: &str| is_lost(self.seeds.get(&ObjectRef::new(name)).as_deref());
+        let Some(seed) = heir(shoot, entry, is_lost) else {
+            let is_released = former_host(shoot, entry).is_none();
+            return Ok(if is_released { Written::Yes } else { Written::Waits });
         };
         let body = json!({"seedName": seed});
         let written = MANAGER
@@ -298,7 +279,13 @@ impl BackupEntryPlacement {
     }
 
     /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it.
-    async fn release(&self, shoot: &Shoot, host: &Seed, source: &BackupEntry) -> Result<Written> {
+    async fn release(
+        &self,
+        shoot: &Shoot,
+        host: &Seed,
+        restored_from: &str,
+        source: &BackupEntry,
+    ) -> Result<Written> {
         let Some(seed) = abandoned_on(shoot, source) else {
             return Ok(Written::Waits);
         };
@@ -306,7 +293,7 @@ impl BackupEntryPlacement {
             return Ok(Written::Conflict);
         }
         let (name, bucket) = (source.name_any(), &source.spec.bucket_name);
-        let note = release_note(host, seed, source);
+        let note = release_note(host, seed, restored_from, source);
         tracing::warn!(entry = name, seed, bucket, "a source BackupEntry was released");
         let events = &self.context.events;
         events.warning(shoot, RELEASED, &note).await;
@@ -345,6 +332,16 @@ impl BackupEntryPlacement {
     async fn report(&self, shoot: &Shoot, reason: &str, why: String) -> Error {
         self.context.events.answer_with_warning(shoot, reason, &why).await;
         Error::config(ErrorCode::ErrConfigurationProblem, why)
+    }
+}
+
+fn next_after(outcomes: &[Written]) -> Next {
+    if outcomes.contains(&Written::Conflict) {
+        Next::After(CONFLICT_REQUEUE)
+    } else if outcomes.contains(&Written::Waits) {
+        Next::After(WAIT_REQUEUE)
+    } else {
+        Next::Change
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use api::gardencore::{BackupEntrySpec, ShootSpec};
+use api::gardencore::{BackupEntrySpec, SeedSpec, ShootSpec};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use serde_json::json;
 
@@ -56,7 +56,7 @@ fn a_seed_that_lost_its_shoot_without_its_help_need_not_let_go() {
         shoot.status = serde_json::from_value(json!({"seedName": "b", "ownership": ownership})).unwrap();
         shoot
     };
-    let heir_of = |shoot: &Shoot| heir(shoot, &on(&entry("b"), "a"));
+    let heir_of = |shoot: &Shoot| heir(shoot, &on(&entry("b"), "a"), |_| false);
     for phase in ["Claiming", "Opening", "Held"] {
         assert_eq!(heir_of(&taken(1, json!({"phase": phase}))), Some("b".to_owned()));
     }
@@ -74,6 +74,7 @@ fn a_seed_that_lost_its_shoot_without_its_help_need_not_let_go() {
     assert_eq!((of(2, false), of(1, true)), (None, None));
     assert_eq!(heir_of(&shoot("b", Some(2))), None);
     let taken = taken(1, json!({}));
+    let heir = |shoot: &Shoot, entry: &BackupEntry| heir(shoot, entry, |_| false);
     // The entry is assigned to that seed first, because the seed would otherwise hand it back; and the
     // status is written once.
     assert_eq!(heir(&taken, &on(&entry("a"), "a")), None);
@@ -81,6 +82,45 @@ fn a_seed_that_lost_its_shoot_without_its_help_need_not_let_go() {
     assert_eq!(heir(&taken, &on(&entry("b"), "")), None);
     assert_eq!(heir(&taken, &entry("b")), None);
 }
+
+/// The former seed dies between the hand-over and the release of the entry. Its etcd has ended with a proven
+/// final snapshot.
+#[test]
+fn a_planned_move_does_not_wait_for_a_former_seed_that_is_lost() {
+    let moved = |phase: Option<&str>, drained: bool| {
+        let mut moved = shoot("b", None);
+        let source = json!({"name": "a", "epoch": 1});
+        let record = json!({"epoch": 2, "phase": phase, "drained": drained, "source": source});
+        moved.status = serde_json::from_value(json!({"seedName": "b", "ownership": record})).unwrap();
+        moved
+    };
+    let waiting = on(&entry("b"), "a");
+    let heir_if = |moved: &Shoot, lost: &str| heir(moved, &waiting, |seed| seed == lost);
+    let planned = moved(Some("Claiming"), true);
+    assert_eq!(heir_if(&planned, "a").as_deref(), Some("b"));
+    assert_eq!(heir_if(&planned, "b"), None, "the former seed lives");
+    assert_eq!(former_host(&planned, &waiting), Some("a"));
+    assert_eq!(former_host(&planned, &on(&entry("b"), "b")), None);
+    // Without recorded phases a person decides.
+    assert_eq!(heir_if(&moved(None, true), "a"), None);
+    assert_eq!(heir_if(&moved(Some("Claiming"), false), "a"), None);
+    assert_eq!(heir(&planned, &on(&entry("a"), "a"), |_| true), None);
+}
+
+#[test]
+fn a_seed_is_lost_if_the_seed_is_gone_or_silent() {
+    let seed = |status: &str| {
+        let mut seed = Seed::new("a", SeedSpec::default());
+        let condition = json!({"type": "GardenletReady", "status": status, "reason": "R", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        seed.status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+        seed
+    };
+    assert!(is_lost(None) && is_lost(Some(&seed("Unknown"))));
+    assert!(!is_lost(Some(&seed("True"))) && !is_lost(Some(&seed("False"))));
+    assert!(!is_lost(Some(&Seed::new("a", SeedSpec::default()))));
+}
+
 #[test]
 fn a_takeover_releases_the_source_entry_that_the_lost_seed_was_deleting() {
     let taken = |epoch: i64, opened: i64| {
@@ -94,19 +134,13 @@ fn a_takeover_releases_the_source_entry_that_the_lost_seed_was_deleting() {
     };
     let mut left = on(&entry("b"), "b");
     left.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-    left.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "2".into());
     assert_eq!(abandoned_on(&taken(3, 2), &left), Some("b"));
     let mut never_begun = left.clone();
     never_begun.status = None;
     assert_eq!(abandoned_on(&taken(3, 2), &never_begun), Some("b"));
-    // The seed cannot keep the entry by a false epoch.
-    let mut lying = left.clone();
-    let annotations = lying.annotations_mut();
-    annotations.insert(OWNERSHIP_EPOCH.into(), "999".into());
-    annotations.insert(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.into(), "2".into());
-    assert_eq!(abandoned_on(&taken(3, 2), &lying), Some("b"));
-    // Seed b had opened no data: the entry names the bucket with the only data.
-    assert_eq!(abandoned_on(&taken(3, 1), &left), None);
+    // Seed b had opened no data. Without the release the next destination waits for ever for an entry that
+    // names the bucket with the only data.
+    assert_eq!(abandoned_on(&taken(3, 1), &left), Some("b"));
     // The move was planned: the seed ends the deletion. There is no deletion, or the host deletes.
     assert_eq!(abandoned_on(&taken(4, 3), &left), None);
     assert_eq!(abandoned_on(&taken(3, 2), &on(&entry("b"), "b")), None);

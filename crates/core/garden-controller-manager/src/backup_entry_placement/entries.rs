@@ -3,7 +3,7 @@
 use api::{
     constants::{
         BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION,
-        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, OPERATION, OWNERSHIP_EPOCH, TIMESTAMP,
+        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, OPERATION, OWNERSHIP_EPOCH, TIMESTAMP, finalizer::GARDENER,
     },
     gardencore::{BackupEntry, BackupEntrySpec, Seed, Shoot},
 };
@@ -96,6 +96,8 @@ pub(super) fn is_assigned(shoot: &Shoot, host: &Seed, bucket: &str, entry: &Back
 }
 
 /// A new entry. The Shoot does not wait for the deletion of the entry: backups are kept for a while longer.
+/// The finalizer is that of the host: an entry that is deleted before the host has seen the entry may name
+/// backups.
 #[must_use]
 pub(super) fn entry(shoot: &Shoot, host: &Seed, name: &str, bucket: &str) -> BackupEntry {
     let spec = BackupEntrySpec {
@@ -106,6 +108,7 @@ pub(super) fn entry(shoot: &Shoot, host: &Seed, name: &str, bucket: &str) -> Bac
     let mut entry = BackupEntry::new(name, spec);
     entry.metadata.namespace = shoot.namespace();
     entry.metadata.owner_references = owner(shoot).map(|owner| vec![owner]);
+    entry.metadata.finalizers = Some(vec![GARDENER.to_owned()]);
     entry.metadata.annotations = Some([(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.to_owned(), epoch(shoot))].into());
     entry
 }
@@ -134,13 +137,16 @@ pub(super) fn assignment(shoot: &Shoot, host: &Seed, bucket: &str, entry: &Backu
     body
 }
 
-/// The Event about a source entry that was released from a seed that was deleting the backups. The host keeps
-/// the backups of the shoot in a folder of the same name in the bucket of the host.
+/// The Event about a source entry that was released from a seed that was deleting the entry. The host keeps
+/// the backups of the shoot in a folder of the same name in the bucket of the host. `restored_from`: the
+/// bucket with the data of the present restore.
 #[must_use]
-pub(super) fn release_note(host: &Seed, seed: &str, source: &BackupEntry) -> String {
+pub(super) fn release_note(host: &Seed, seed: &str, restored_from: &str, source: &BackupEntry) -> String {
     let (name, bucket) = (source.name_any(), &source.spec.bucket_name);
     let remains = if host.uid().as_ref() == Some(bucket) {
         format!("Bucket {bucket} is that of the shoot's seed: delete nothing there")
+    } else if bucket == restored_from {
+        format!("The shoot is restored from bucket {bucket}: delete nothing there")
     } else {
         format!(
             "Backups may stay in bucket {bucket}: if seed {seed} does not come back, delete the objects there below {}/",
@@ -149,7 +155,7 @@ pub(super) fn release_note(host: &Seed, seed: &str, source: &BackupEntry) -> Str
     };
     format!(
         "BackupEntry {name} of an earlier move was released, because the shoot was taken over from seed {seed}, which was deleting \
-         the backups of the entry. {remains}"
+         the entry. {remains}"
     )
 }
 
@@ -226,6 +232,8 @@ mod tests {
         let made = entry(&web, &a, "e", "bucket-a");
         assert_eq!(own_entry_step(&web, &a, Some(&made)), OwnEntryStep::Keep);
         assert_eq!(made.annotations()[BACKUP_ENTRY_ASSIGNED_IN_EPOCH], "1");
+        // An entry without the finalizer is gone before a seed removes the backups.
+        assert_eq!(made.finalizers(), [GARDENER]);
         let mut without = seed("a");
         without.spec.backup = None;
         assert_eq!(own_entry_step(&web, &without, None), OwnEntryStep::Keep);
@@ -318,12 +326,13 @@ mod tests {
         assert_eq!(left_note(&c, "bucket-a", &source), None);
         // The shoot is back in the bucket: an administrator must not delete the live backups.
         assert_eq!(left_note(&seed("a"), "bucket-b", &source), None);
-        let released = release_note(&seed("a"), "b", &source);
-        assert!(released.ends_with("delete nothing there"), "{released}");
-        let released = release_note(&c, "b", &source);
-        assert!(
-            released.ends_with("delete the objects there below e/"),
-            "{released}"
-        );
+        for (host, restored_from, words) in [
+            (&seed("a"), "bucket-b", "delete nothing there"),
+            (&c, "bucket-a", "delete nothing there"),
+            (&c, "bucket-b", "delete the objects there below e/"),
+        ] {
+            let released = release_note(host, "b", restored_from, &source);
+            assert!(released.ends_with(words), "{released}");
+        }
     }
 }

@@ -15,20 +15,37 @@
 //! The assigned seed acts on an entry only after its flow has written the owner record (R17-21), see
 //! [`api::constants::BACKUP_ENTRY_ASSIGNED_IN_EPOCH`].
 //!
-//! A source BackupEntry that such a seed was deleting after an earlier move is released: its finalizer is
-//! removed, and an Event of the Shoot names the backups that may stay.
+//! The source entry is created before the assignment of the own entry. So from the hand-over to the end of
+//! the restore at least one entry names the bucket with the data, also after a crash, and after a deletion of
+//! the Shoot. The rights to credentials of buckets, the end of a Seed and the end of a BackupBucket rely on
+//! that.
+//!
+//! An entry that a seed does not release after a planned hand-over is taken when the seed is lost: the former
+//! seed has stopped and has proved its final snapshot.
+//!
+//! A source BackupEntry that a seed was deleting before a takeover is released: its finalizer is removed, and
+//! an Event of the Shoot names the backups that may stay. Entries in deletion that wait for a lost seed are
+//! reported (`lost_seed.rs`).
 
 mod bucket;
 mod controller;
 mod decision;
 mod entries;
+mod lost_seed;
+#[cfg(test)]
+mod protocol_tests;
 mod source;
+mod source_entry;
 
 use crate::Context;
 
-pub use decision::{abandoned_on, destination, heir, is_taken};
+pub use decision::{abandoned_on, destination, former_host, heir, is_lost, is_taken, responsible_seed};
 
 /// Runs the controllers until shutdown.
 pub async fn run(context: Context) {
-    futures::join!(controller::run(context.clone()), bucket::run(context));
+    futures::join!(
+        controller::run(context.clone()),
+        bucket::run(context.clone()),
+        lost_seed::run(context)
+    );
 }

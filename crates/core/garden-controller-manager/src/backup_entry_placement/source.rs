@@ -120,7 +120,10 @@ fn names_bucket(own: &BackupEntry, host: &Seed) -> bool {
 #[must_use]
 pub(super) fn needs_source_entry(shoot: &Shoot, host: &Seed, bucket: &str, own: &BackupEntry) -> bool {
     let epoch = shoot.status.as_ref().map(api::gardencore::ShootStatus::epoch);
+    // Before the assignment, the mark is of a former seed.
+    let is_given = own.spec.seed_name.as_deref() == Some(host.name_any().as_str());
     let released = own.annotations().get(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH);
+    let released = released.filter(|_| is_given);
     let is_released = released.is_some() && released == epoch.map(|epoch| epoch.to_string()).as_ref();
     is_restored(shoot) && host.uid().as_deref() != Some(bucket) && !is_released
 }
@@ -270,5 +273,8 @@ mod tests {
         // A former seed has written the annotation in an earlier epoch.
         assert!(release("1"));
         assert!(!release("2"));
+        // A former seed cannot guess the next epoch and suppress the entry.
+        own.spec.seed_name = Some("a".into());
+        assert!(needs_source_entry(&shoot, &b, "bucket-a", &own));
     }
 }

@@ -1,7 +1,7 @@
 //! The BackupBuckets and BackupEntries, which garden-controller-manager creates and assigns.
 
 use api::{
-    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH},
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, finalizer::GARDENER},
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
 };
 use k8s_openapi::api::events::v1::Event;
@@ -51,11 +51,15 @@ pub async fn follow_their_shoot(garden: &Garden) {
     let source = until(&entries, "source-shoot--dev--heavy--h", |_| true).await;
     let spec = (source.spec.bucket_name.as_str(), source.spec.seed_name.as_deref());
     assert_eq!(spec, (of_a.as_str(), Some("seed-b")));
+    // No host removes the backups of an entry that is gone before the host has seen the entry.
+    assert_eq!(source.finalizers(), [GARDENER]);
     // A deleted source entry comes back until the host has marked its own entry.
     entries
         .delete(&source.name_any(), &DeleteParams::default())
         .await
         .unwrap();
+    let released = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&entries, &source.name_any(), released.clone()).await);
     let is_new = |new: &BackupEntry| new.uid() != source.uid();
     until(&entries, "source-shoot--dev--heavy--h", is_new).await;
     let b: Api<BackupEntry> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
@@ -64,6 +68,7 @@ pub async fn follow_their_shoot(garden: &Garden) {
     b.delete(&source.name_any(), &DeleteParams::default())
         .await
         .unwrap();
+    allowed(garden.patch(&b, &source.name_any(), released).await);
     gone(&entries, &source.name_any()).await;
 }
 
@@ -135,4 +140,37 @@ pub async fn of_a_planted_entry_are_reported(garden: &Garden) {
     .unwrap();
     let left = entries.get("shoot--dev--squatted--s").await.unwrap();
     assert_eq!(left.spec.bucket_name, "planted");
+}
+
+/// The backups of a deleted Shoot stay where no process may remove them, and an administrator learns of that.
+pub async fn of_a_lost_seed_are_reported(garden: &Garden) {
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden
+        .entry("shoot--dev--stranded--s", "seed-lost", "bucket-stranded")
+        .await;
+    garden.finalizer(&entries, "shoot--dev--stranded--s").await;
+    let params = DeleteParams::default();
+    entries.delete("shoot--dev--stranded--s", &params).await.unwrap();
+    let events: Api<Event> = garden.admin(NAMESPACE);
+    eventually("the entry is reported", SOON, || async {
+        let all = events.list(&ListParams::default()).await;
+        let all = all.map_err(|error| error.to_string())?.items;
+        let is_report = |event: &Event| {
+            let note = event.note.as_deref().unwrap_or_default();
+            event.reason.as_deref() == Some("BackupEntryWaitsForSeed")
+                && ["seed-lost", "bucket-stranded"]
+                    .iter()
+                    .all(|part| note.contains(part))
+        };
+        all.iter()
+            .any(is_report)
+            .then_some(())
+            .ok_or_else(|| "no Event".to_owned())
+    })
+    .await
+    .unwrap();
+    let left = entries.get("shoot--dev--stranded--s").await.unwrap();
+    assert_eq!(left.finalizers(), [GARDENER]);
+    let released = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&entries, "shoot--dev--stranded--s", released).await);
 }

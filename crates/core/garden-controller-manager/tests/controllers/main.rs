@@ -56,7 +56,12 @@ testkit::scenarios! {
         of_a_shoot_that_is_deleted_change_hands_too,
         without_an_owner_are_reported_until_they_have_one,
     },
-    backups::{follow_their_shoot, are_named_by_the_garden, of_a_planted_entry_are_reported},
+    backups::{
+        follow_their_shoot,
+        are_named_by_the_garden,
+        of_a_planted_entry_are_reported,
+        of_a_lost_seed_are_reported,
+    },
     a_version_is_completed_once,
     zones::{are_taken_back_at_their_time},
     schedules::{are_kept_and_nobody_else_is_put_to_sleep};
