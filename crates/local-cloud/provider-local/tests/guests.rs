@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use api::{
     Target,
-    constants::{OPERATION, finalizer::GARDENER, operation::MIGRATE},
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, OPERATION, finalizer::GARDENER, operation::MIGRATE},
     crds_of, extensions,
     gardencore::{BackupBucket, BackupEntry},
     meta::{LastOperation, LastOperationState},
@@ -114,7 +114,7 @@ async fn a_guest_does_what_it_does_at_home() -> Result<()> {
         arguments,
         &[],
     )?;
-    let done = backups_come_and_go(&garden.admin(), &client).await;
+    let done = backups_come_and_go(&garden.admin(), &client, &store).await;
     process.check_alive()?;
     done.with_context(|| process.log_tail())?;
     let lease: Lease = Api::namespaced(client, NAMESPACE).get("shared").await?;
@@ -126,7 +126,7 @@ async fn a_guest_does_what_it_does_at_home() -> Result<()> {
     Ok(())
 }
 
-async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
+async fn backups_come_and_go(garden: &Client, seed: &Client, store: &ObjectStore) -> Result<()> {
     let buckets: Api<BackupBucket> = Api::all(garden.clone());
     let entries: Api<BackupEntry> = Api::namespaced(garden.clone(), PROJECT);
     let bucket = named(json!({"metadata": {"name": "bucket-one"}, "spec": {
@@ -170,8 +170,17 @@ async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
     );
 
     a_seed_without_its_entry_keeps_nothing_of_it(garden, &entries, seed).await?;
+    backups_that_no_flow_began_with_are_removed(&entries, seed, store).await?;
+    a_bucket_stays_while_an_entry_names_the_bucket(garden, &buckets, seed).await?;
     gone(&entries, ENTRY).await?;
-    gone(&buckets, "bucket-one").await?;
+    eventually("the bucket is gone", SOON, || async {
+        ensure!(
+            buckets.get_opt("bucket-one").await?.is_none(),
+            "BackupBucket bucket-one exists"
+        );
+        Ok(())
+    })
+    .await?;
     let left = Api::<extensions::BackupBucket>::all(seed.clone())
         .list(&ListParams::default())
         .await?;
@@ -249,6 +258,61 @@ async fn a_seed_without_its_entry_keeps_nothing_of_it(
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     entries.patch(name, &PatchParams::default(), &release).await?;
     gone(entries, name).await
+}
+
+/// The deletion of the Shoot was forced in the middle of a move: garden-controller-manager had assigned the
+/// source entry to this seed, and no flow of this seed had begun.
+async fn backups_that_no_flow_began_with_are_removed(
+    entries: &Api<BackupEntry>,
+    seed: &Client,
+    store: &ObjectStore,
+) -> Result<()> {
+    let folder = store
+        .folder()
+        .join("bucket-one/shoot--dev--gone--uid/etcd-main/v2");
+    std::fs::create_dir_all(&folder)?;
+    let backup = folder.join("Full-00000000-00000001-1767225600");
+    std::fs::write(&backup, "backup")?;
+    let name = "source-shoot--dev--gone--uid";
+    let metadata = json!({"name": name, "finalizers": [GARDENER],
+        "annotations": {(BACKUP_ENTRY_ASSIGNED_IN_EPOCH): "2"}});
+    let spec = json!({"bucketName": "bucket-one", "seedName": SEED});
+    create(entries, &named(json!({"metadata": metadata, "spec": spec}))?).await?;
+    gone(entries, name).await?;
+    ensure!(!backup.exists(), "the backup of the former seed stays");
+    let left = Api::<extensions::BackupEntry>::all(seed.clone())
+        .get_opt(name)
+        .await?;
+    ensure!(left.is_none(), "the object is still there");
+    let secrets: Api<Secret> = Api::namespaced(seed.clone(), "garden");
+    let copy = secrets.get_opt(&format!("entry-{name}")).await?;
+    ensure!(copy.is_none(), "the credentials are still there");
+    Ok(())
+}
+
+/// With the bucket go all backups, also the only backups of a shoot that a different seed restores.
+async fn a_bucket_stays_while_an_entry_names_the_bucket(
+    garden: &Client,
+    buckets: &Api<BackupBucket>,
+    seed: &Client,
+) -> Result<()> {
+    buckets.delete("bucket-one", &DeleteParams::default()).await?;
+    let events: Api<Event> = Api::namespaced(garden.clone(), "default");
+    eventually("the bucket is reported as in use", SOON, || async {
+        let all = events.list(&ListParams::default()).await?;
+        let is_report = |event: &Event| event.reason.as_deref() == Some("BackupBucketInUse");
+        ensure!(all.iter().any(is_report), "no Event BackupBucketInUse");
+        Ok(())
+    })
+    .await?;
+    let bucket = Api::<extensions::BackupBucket>::all(seed.clone())
+        .get("bucket-one")
+        .await?;
+    ensure!(
+        bucket.metadata.deletion_timestamp.is_none(),
+        "the bucket is deleted with the backups of BackupEntry {ENTRY}"
+    );
+    Ok(())
 }
 
 /// Until the binding `held` is deleted.

@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use api::{
     constants::{CONFIRMATION_DELETION, GARDEN_NAMESPACE, OPERATION, finalizer::GARDENER},
     extensions,
-    gardencore::BackupBucket,
+    gardencore::{BackupBucket, BackupEntry},
     meta::SecretReference,
 };
 use kube::{
     Api, ResourceExt,
+    api::ListParams,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
 use runtime::{
@@ -20,7 +21,7 @@ use runtime::{
     error::Explain as _,
 };
 
-use super::decision::{ask, deletion_error, failure, status, wanted, why_deploy};
+use super::decision::{ask, deletion_error, failure, status, wanted, why_deploy, why_needed};
 use crate::{
     Context, MANAGER,
     backup_bucket::credentials::{self, Credentials},
@@ -89,6 +90,13 @@ impl Reconciler<BackupBucket> for BackupBucketController {
             return Ok(Next::Change);
         };
         if found.metadata.deletion_timestamp.is_none() {
+            if let Some(why) = self.why_needed(&bucket).await? {
+                let events = &self.context.runner.events;
+                events
+                    .answer_with_warning(bucket.as_ref(), "BackupBucketInUse", &why)
+                    .await;
+                return Ok(Next::After(ERROR_REQUEUE));
+            }
             // The credentials may have been fixed since; the provider needs valid credentials to delete.
             credentials.carry(&bucket).await?;
             MANAGER
@@ -140,6 +148,14 @@ impl BackupBucketController {
         // Invalid credentials may be fixed at any time, and no watch reports the fix.
         let well = found.is_some_and(|found| progress(&found) == Progress::Ready);
         Ok(Next::After(if well { SYNC_PERIOD } else { ERROR_REQUEUE }))
+    }
+
+    async fn why_needed(&self, bucket: &BackupBucket) -> Result<Option<String>> {
+        let entries: Api<BackupEntry> = self.context.garden.all();
+        let naming = ListParams::default().fields(&format!("spec.bucketName={}", bucket.name_any()));
+        let entries = entries.list(&naming).await;
+        let entries = entries.context("could not list BackupEntries")?;
+        Ok(why_needed(bucket, &entries.items))
     }
 
     fn buckets(&self) -> Api<BackupBucket> {

@@ -45,8 +45,8 @@ impl Credentials {
     }
 
     /// Writes the copy if the original differs; returns whether the copy changed. Without the right to the
-    /// original, an earlier copy stays in use. The right to the bucket of a former seed ends with the
-    /// restore, and the source entry is deleted after the restore.
+    /// original, an earlier copy stays in use: an entry of an earlier release may outlive its right, and no
+    /// right exists in the namespace of a Seed that is being deleted.
     pub(crate) async fn carry(&self, bucket: &BackupBucket) -> Result<bool> {
         let (namespace, name) = location(bucket)?;
         let secrets: Api<Secret> = self.garden.namespaced(&namespace);
@@ -119,7 +119,8 @@ fn without_right(has_copy: bool, namespace: &str, name: &str) -> Result<bool> {
         WAIT_FOR_RIGHT,
         format!(
             "garden-controller-manager has not given this seed the right to Secret {namespace}/{name} of the garden yet. If it \
-             stays so: a seed reads the credentials of its own bucket, and during a restore those of the former seed's bucket"
+             stays so: a seed reads the credentials of its own bucket, and of the bucket of each BackupEntry whose spec.seedName is \
+             the seed"
         ),
     ))
 }
@@ -192,7 +193,7 @@ mod tests {
         }
     }
 
-    /// The right to the bucket of a former seed ends before the source entry is deleted.
+    /// An entry of an earlier release may outlive the right to the bucket of a former seed.
     #[test]
     fn an_earlier_copy_stays_in_use_without_the_right_and_a_missing_copy_waits() {
         assert!(matches!(without_right(true, "seed-a", "backup"), Ok(false)));

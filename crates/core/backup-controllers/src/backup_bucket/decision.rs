@@ -3,7 +3,7 @@
 use api::{
     constants::{OPERATION, TIMESTAMP, operation::RECONCILE},
     extensions::{self, DefaultSpec, ExtensionObject},
-    gardencore::BackupBucket,
+    gardencore::{BackupBucket, BackupEntry},
     meta::{LastOperation, LastOperationState, LastOperationType, SecretReference},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -134,6 +134,22 @@ pub(super) fn failure(bucket: &BackupBucket, error: &runtime::Error, now: Time) 
     crate::failure::failure(error, told, type_, now.clone(), now)
 }
 
+/// The reason why the bucket must stay, from the entries that name the bucket. With the bucket go the backups
+/// of all entries, also of an entry of a different seed that restores a shoot from the bucket.
+pub(super) fn why_needed(bucket: &BackupBucket, entries: &[BackupEntry]) -> Option<String> {
+    let name = bucket.name_any();
+    let mut naming = entries.iter().filter(|entry| entry.spec.bucket_name == name);
+    let first = naming.next()?;
+    Some(format!(
+        "BackupBucket {name} is being deleted and stays until no BackupEntry names the bucket: BackupEntry {}/{} of seed \"{}\" does \
+         ({} in all)",
+        first.namespace().unwrap_or_default(),
+        first.name_any(),
+        first.spec.seed_name.as_deref().unwrap_or_default(),
+        naming.count() + 1
+    ))
+}
+
 /// The last error of a bucket that is being deleted.
 pub(super) fn deletion_error(found: &extensions::BackupBucket) -> Option<Value> {
     let error = found.default_status()?.last_error.clone()?;
@@ -181,6 +197,23 @@ mod tests {
         assert!(why_deploy(&bucket, Some(&found), &other, false).is_some());
         bucket.metadata.annotations = Some([(OPERATION.to_owned(), RECONCILE.to_owned())].into());
         assert!(why_deploy(&bucket, Some(&found), &spec, false).is_some());
+    }
+
+    /// Otherwise the end of a Seed would remove the only backups of a shoot that was handed over.
+    #[test]
+    fn a_bucket_stays_while_an_entry_of_any_seed_names_the_bucket() {
+        let (bucket, _) = pair();
+        let entry = |bucket: &str| {
+            let spec = json!({"bucketName": bucket, "seedName": "destination"});
+            BackupEntry::new("source-e", serde_json::from_value(spec).unwrap())
+        };
+        let why = why_needed(&bucket, &[entry("other"), entry("b")]).unwrap();
+        assert!(
+            why.contains("source-e of seed \"destination\" does (1 in all)"),
+            "{why}"
+        );
+        assert_eq!(why_needed(&bucket, &[entry("other")]), None);
+        assert_eq!(why_needed(&bucket, &[]), None);
     }
 
     #[test]

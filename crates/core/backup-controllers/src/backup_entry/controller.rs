@@ -26,13 +26,13 @@ use runtime::{
     controller::{Next, Reconciler, runner},
     error::Explain as _,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     decision::{
         self, awaits_flow, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy,
     },
-    deletion::{Deletion, decide, left_behind},
+    deletion::{Deletion, decide, has_unneeded_backups},
     object::{ask, wanted},
 };
 use crate::{
@@ -90,11 +90,7 @@ impl Reconciler<BackupEntry> for BackupEntryController {
     async fn apply(&self, entry: Arc<BackupEntry>) -> Result<Next> {
         // The cache may lag behind this process's own last write; deciding on an old status could run an
         // operation twice.
-        let latest = self
-            .entries(&entry)
-            .get_opt(&entry.name_any())
-            .await
-            .context("could not read the BackupEntry")?;
+        let latest = self.latest(&entry).await?;
         let Some(entry) = latest.filter(|latest| self.is_responsible(latest)) else {
             return Ok(Next::Change);
         };
@@ -127,19 +123,20 @@ impl Reconciler<BackupEntry> for BackupEntryController {
     }
 
     async fn cleanup(&self, entry: Arc<BackupEntry>) -> Result<Next> {
+        // An old status could remove backups a second time, after a new entry of the same name names them.
+        let Some(entry) = self.latest(&entry).await?.filter(|latest| {
+            latest.uid() == entry.uid()
+                && latest.metadata.deletion_timestamp.is_some()
+                && self.is_mine(latest)
+        }) else {
+            return Ok(Next::After(ERROR_REQUEUE));
+        };
         let shoot = self.shoot_of(&entry).await?;
-        // No flow of this seed has begun with the entry, so the seed has no object of the entry. The right to
-        // the credentials of a former seed has ended with the Shoot.
-        if awaits_flow(&entry) && self.get_extension(&entry).await?.is_none() {
-            if let Some(note) = left_behind(&entry, shoot.as_ref()) {
-                tracing::warn!(
-                    entry = entry.name_any(),
-                    bucket = entry.spec.bucket_name,
-                    "backups of a deleted shoot may stay"
-                );
-                let events = &self.context.runner.events;
-                events.warning(entry.as_ref(), "BackupsLeftBehind", &note).await;
-            }
+        // No flow of this seed has begun with the entry, so the seed has stored no backup below the entry.
+        if awaits_flow(&entry)
+            && !has_unneeded_backups(&entry, shoot.as_ref())
+            && self.get_extension(&entry).await?.is_none()
+        {
             return self.forget(&entry).await;
         }
         let namespace_exists = self.namespace_exists(shoot.as_ref()).await?;
@@ -157,13 +154,21 @@ impl Reconciler<BackupEntry> for BackupEntryController {
                 self.context
                     .runner
                     .events
-                    .warning(entry.as_ref(), "BackupEntryInUse", &why)
+                    .warning(&entry, "BackupEntryInUse", &why)
                     .await;
                 Ok(Next::After(ERROR_REQUEUE))
             }
             Deletion::Later(left) => Ok(Next::After(left)),
             Deletion::Forget => self.forget(&entry).await,
-            Deletion::Delete => self.delete(&entry).await,
+            Deletion::Delete => {
+                let outcome = self.delete(&entry).await;
+                if let Err(error) = &outcome
+                    && let Some(body) = decision::deletion_failure(&entry, error, clock::now_k8s())
+                {
+                    self.write(&entry, &body).await?;
+                }
+                outcome
+            }
         }
     }
 }
@@ -177,6 +182,11 @@ impl BackupEntryController {
         self.context
             .garden
             .namespaced(&entry.namespace().unwrap_or_default())
+    }
+
+    async fn latest(&self, entry: &BackupEntry) -> Result<Option<BackupEntry>> {
+        let latest = self.entries(entry).get_opt(&entry.name_any()).await;
+        latest.context("could not read the BackupEntry")
     }
 
     pub(super) fn theirs(&self) -> Api<extensions::BackupEntry> {
@@ -214,13 +224,15 @@ impl BackupEntryController {
             let written = self
                 .write(entry, &decision::begun(type_, clock::now_k8s()))
                 .await?;
-            last = written.status.and_then(|s| s.last_operation);
             // A seed that releases the entry may not change annotations any more.
             if what != Operation::Migrate && entry.annotations().contains_key(OPERATION) {
+                // A request that was written after the read stays, and begins a further run.
+                let done = json!({"metadata": {"annotations": {OPERATION: null}}});
                 MANAGER
-                    .annotate(&self.entries(entry), &entry.name_any(), OPERATION, None)
+                    .try_merge_of(&self.entries(entry), &written, &done)
                     .await?;
             }
+            last = written.status.and_then(|s| s.last_operation);
         }
         if what == Operation::Migrate {
             return self.migrate(entry).await;
@@ -236,7 +248,7 @@ impl BackupEntryController {
         last: Option<LastOperation>,
     ) -> Result<Next> {
         let name = entry.name_any();
-        let bucket = self.bucket(entry).await?;
+        let bucket = self.bucket(&entry.spec.bucket_name).await?;
         let of_another = bucket
             .spec
             .seed_name
@@ -288,10 +300,9 @@ impl BackupEntryController {
         Ok(Next::After(if done { SYNC_PERIOD } else { ERROR_REQUEUE }))
     }
 
-    /// The bucket that the entry names. The bucket of a different seed is used as is, because that seed may
-    /// be dead (R7-02).
-    pub(super) async fn bucket(&self, entry: &BackupEntry) -> Result<BackupBucket> {
-        let name = &entry.spec.bucket_name;
+    /// The bucket of this name. The bucket of a different seed is used as is, because that seed may be dead
+    /// (R7-02).
+    pub(super) async fn bucket(&self, name: &str) -> Result<BackupBucket> {
         let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
         let bucket = buckets
             .get_opt(name)

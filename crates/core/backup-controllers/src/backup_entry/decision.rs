@@ -47,6 +47,14 @@ pub(super) fn awaits_flow(entry: &BackupEntry) -> bool {
     epoch(BACKUP_ENTRY_ASSIGNED_IN_EPOCH).is_some_and(|assigned| begun < assigned)
 }
 
+/// The ownership epoch of the entry: the epoch of the assignment, or the later epoch of the flow.
+#[must_use]
+pub(super) fn epoch_of(entry: &BackupEntry) -> Option<String> {
+    let epochs = [BACKUP_ENTRY_ASSIGNED_IN_EPOCH, OWNERSHIP_EPOCH].into_iter();
+    let epochs = epochs.filter_map(|annotation| entry.annotations().get(annotation)?.parse::<i64>().ok());
+    epochs.max().map(|epoch| epoch.to_string())
+}
+
 /// Whether a different seed is responsible and no hand-over is in progress, so that the entry's objects in
 /// this seed are leftovers. Always false for an entry that is being deleted: only the responsible seed may
 /// complete the deletion.
@@ -223,6 +231,13 @@ pub(super) fn failure(
         .and_then(|s| s.last_operation.as_ref())
         .map_or_else(|| now.clone(), |o| o.last_update_time.clone());
     crate::failure::failure(error, told, type_, began, now)
+}
+
+/// As [`failure`], in a deletion. Only the error is recorded: an operation of type `Delete` states that the
+/// provider was asked.
+pub(super) fn deletion_failure(entry: &BackupEntry, error: &Error, now: Time) -> Option<Value> {
+    let body = failure(entry, error, LastOperationType::Delete, now)?;
+    Some(json!({ "lastError": body["lastError"] }))
 }
 
 /// The record that the entry was handed over: the last write of this seed to the entry.

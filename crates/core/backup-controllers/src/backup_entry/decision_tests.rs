@@ -190,6 +190,32 @@ fn an_error_of_ours_is_told_once_with_its_code() {
     assert_eq!(failure(&running, &waiting, Reconcile, at(160)), None);
 }
 
+/// Otherwise a deletion that has failed before the first request would end without a removal.
+#[test]
+fn an_error_of_a_deletion_is_recorded_without_an_operation() {
+    let running = entry("a", Some("a"), Some(last(Reconcile, Succeeded, 100)));
+    let error = Error::config(ErrorCode::ErrConfigurationProblem, "there is no bucket b");
+    let body = deletion_failure(&running, &error, at(150)).unwrap();
+    assert_eq!(body["lastError"]["description"], "there is no bucket b");
+    assert_eq!(body.get("lastOperation"), None);
+}
+
+#[test]
+fn the_epoch_of_an_entry_is_the_latest_recorded() {
+    let annotated = |assigned: &str, begun: Option<&str>| {
+        let mut entry = entry("b", None, None);
+        let annotations = entry.annotations_mut();
+        annotations.insert(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.into(), assigned.into());
+        if let Some(begun) = begun {
+            annotations.insert(OWNERSHIP_EPOCH.into(), begun.into());
+        }
+        epoch_of(&entry)
+    };
+    assert_eq!(annotated("2", None).as_deref(), Some("2"));
+    assert_eq!(annotated("2", Some("10")).as_deref(), Some("10"));
+    assert_eq!(annotated("odd", None), None);
+}
+
 #[test]
 fn handing_over_names_the_other_seed() {
     let body = handed_over(&entry("b", Some("a"), Some(last(Migrate, Processing, 0))), at(9));

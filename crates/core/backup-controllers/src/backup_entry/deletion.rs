@@ -8,11 +8,12 @@ use api::{
         BACKUPS_COPIED_BUT_FINAL, finalizer::GARDENER,
     },
     gardencore::{BackupEntry, Shoot},
+    meta::LastOperationType,
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::decision::{SOURCE_PREFIX, names_source};
+use super::decision::{SOURCE_PREFIX, awaits_flow, names_source};
 
 /// The decision about an entry that is being deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,23 +96,32 @@ fn is_true(entry: &BackupEntry, annotation: &str) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-/// The Event about backups of an earlier epoch that stay in their bucket, because no flow of this seed has
-/// begun with the entry. `None` for an entry of the first epoch, and for a Shoot that may need the backups.
-pub(super) fn left_behind(entry: &BackupEntry, shoot: Option<&Shoot>) -> Option<String> {
+/// Whether an entry may name backups of an earlier epoch that no flow of the Shoot needs. An entry of the
+/// first epoch names no such backups before the flow of its seed has begun.
+pub(super) fn has_unneeded_backups(entry: &BackupEntry, shoot: Option<&Shoot>) -> bool {
     let is_taken_down = |shoot: &Shoot| {
         let is_deleted = shoot.metadata.deletion_timestamp.is_some();
         is_deleted && !shoot.finalizers().iter().any(|name| name == GARDENER)
     };
+    follows_earlier_epoch(entry) && shoot.is_none_or(is_taken_down)
+}
+
+/// Whether this seed must create the extension object in order to remove the backups: the provider has not
+/// been asked to remove the backups yet, and the seed has no extension object. A former seed creates none,
+/// because the entry names the bucket of its new seed.
+pub(super) fn must_create_for_removal(entry: &BackupEntry, seed: &str) -> bool {
+    let last = entry
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    let has_begun = last.is_some_and(|last| last.type_ == LastOperationType::Delete);
+    let is_assigned = entry.spec.seed_name.as_deref() == Some(seed);
+    is_assigned && !has_begun && (follows_earlier_epoch(entry) || !awaits_flow(entry))
+}
+
+fn follows_earlier_epoch(entry: &BackupEntry) -> bool {
     let assigned = entry.annotations().get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH);
-    let has_earlier = names_source(entry) || assigned.is_some_and(|epoch| epoch != "1");
-    let (name, bucket) = (entry.name_any(), &entry.spec.bucket_name);
-    let folder = name.strip_prefix(SOURCE_PREFIX).unwrap_or(&name);
-    (has_earlier && shoot.is_none_or(is_taken_down)).then(|| {
-        format!(
-            "The shoot was deleted before the flow of its seed began with BackupEntry {name}. Backups may stay in bucket {bucket}: \
-             delete the objects there below {folder}/"
-        )
-    })
+    names_source(entry) || assigned.is_some_and(|epoch| epoch != "1")
 }
 
 /// Entries are owned by their Shoot; an entry without an owner belongs to the Shoot whose uid ends its name.
@@ -132,8 +142,12 @@ pub(super) fn is_of(entry: &BackupEntry, shoot: &Shoot) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use api::gardencore::{BackupEntrySpec, ShootSpec, ShootStatus};
+    use api::{
+        constants::OWNERSHIP_EPOCH,
+        gardencore::{BackupEntrySpec, ShootSpec, ShootStatus},
+    };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use serde_json::json;
 
     use super::*;
 
@@ -146,6 +160,14 @@ mod tests {
     fn entry(name: &str) -> BackupEntry {
         let mut entry = BackupEntry::new(name, BackupEntrySpec::default());
         entry.metadata.deletion_timestamp = Some(Time(at(0)));
+        entry
+    }
+
+    fn assigned(name: &str, epoch: &str) -> BackupEntry {
+        let mut entry = entry(name);
+        entry.spec.bucket_name = "former".into();
+        entry.metadata.annotations =
+            Some([(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.to_owned(), epoch.to_owned())].into());
         entry
     }
 
@@ -248,28 +270,51 @@ mod tests {
 
     /// The deletion was forced in the middle of a move, before the destination began with the entries.
     #[test]
-    fn backups_of_an_earlier_epoch_that_stay_are_named() {
-        let of = |name: &str, epoch: &str| {
-            let mut entry = entry(name);
-            entry.spec.bucket_name = "former".into();
-            entry.metadata.annotations =
-                Some([(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.to_owned(), epoch.to_owned())].into());
-            entry
-        };
+    fn backups_of_an_earlier_epoch_are_unneeded_once_the_shoot_is_taken_down() {
         let (own, source) = ("shoot--dev--web--u1", "source-shoot--dev--web--u1");
-        for entry in [of(source, "2"), of(own, "2")] {
-            let note = left_behind(&entry, None).unwrap();
-            let words = "may stay in bucket former: delete the objects there below shoot--dev--web--u1/";
-            assert!(note.ends_with(words), "{note}");
+        for entry in [assigned(source, "2"), assigned(own, "2")] {
+            assert!(has_unneeded_backups(&entry, None));
         }
-        assert_eq!(left_behind(&of(own, "1"), None), None);
+        assert!(!has_unneeded_backups(&assigned(own, "1"), None));
         // A Shoot that exists may still be restored from these backups.
-        let mut shoot = shoot();
-        assert_eq!(left_behind(&of(source, "2"), Some(&shoot)), None);
+        let (mut shoot, source) = (shoot(), assigned(source, "2"));
+        assert!(!has_unneeded_backups(&source, Some(&shoot)));
         shoot.metadata.deletion_timestamp = Some(Time(at(0)));
         shoot.metadata.finalizers = Some(vec![GARDENER.to_owned()]);
-        assert_eq!(left_behind(&of(source, "2"), Some(&shoot)), None);
+        assert!(!has_unneeded_backups(&source, Some(&shoot)));
         shoot.metadata.finalizers = None;
-        assert!(left_behind(&of(source, "2"), Some(&shoot)).is_some());
+        assert!(has_unneeded_backups(&source, Some(&shoot)));
+        // After the same grace period as all backups of a deleted shoot.
+        let of = |original: Option<&BackupEntry>| decide(&source, original, None, false, HOUR, at(0));
+        assert_eq!(of(None), Deletion::Later(HOUR));
+        // The own entry was not assigned to the destination yet, and its seed removes the same backups.
+        let mut original = assigned(own, "1");
+        original.spec.bucket_name = "former".into();
+        assert_eq!(of(Some(&original)), Deletion::Forget);
+    }
+
+    #[test]
+    fn a_removal_without_an_extension_object_begins_once_and_in_the_assigned_seed_alone() {
+        let mut source = assigned("source-shoot--dev--web--u1", "2");
+        source.spec.seed_name = Some("b".into());
+        assert!(must_create_for_removal(&source, "b"));
+        assert!(
+            !must_create_for_removal(&source, "a"),
+            "a former seed has not released the entry"
+        );
+        // No flow has begun in the first epoch: no backup exists.
+        let mut own = assigned("shoot--dev--web--u1", "1");
+        own.spec.seed_name = Some("b".into());
+        assert!(!must_create_for_removal(&own, "b"));
+        own.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "1".into());
+        assert!(must_create_for_removal(&own, "b"));
+        source.status =
+            serde_json::from_value(json!({"lastOperation": {"type": "Delete", "state": "Processing",
+            "progress": 0, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"}}))
+            .unwrap();
+        assert!(
+            !must_create_for_removal(&source, "b"),
+            "the provider has removed the backups"
+        );
     }
 }

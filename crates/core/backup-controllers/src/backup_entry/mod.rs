@@ -11,8 +11,10 @@
 //!   is gone. Until then its etcd may have to save its last acknowledged changes (R17-46), and needs the
 //!   credentials to restart.
 //! - Backups are deleted only when the Shoot is gone, the grace period is over, and the entry is not a
-//!   `source-` entry. The backups that a `source-` entry names are deleted only once a restore has reported
-//!   that they are copied (R17-30).
+//!   `source-` entry. The backups that a `source-` entry names are deleted once a restore has reported that
+//!   they are copied (R17-30), or when the Shoot is gone and the grace period is over.
+//! - Each entry of a deleted shoot is deleted with its backups, also if no flow of the seed has begun with
+//!   the entry.
 
 mod controller;
 mod decision;

@@ -1,7 +1,7 @@
 //! Builds the seed's BackupEntry, which the provider reads: pure.
 
 use api::{
-    constants::{OPERATION, OWNERSHIP_EPOCH, TIMESTAMP, operation},
+    constants::{OPERATION, OWNERSHIP_EPOCH, TIMESTAMP, finalizer, operation},
     extensions::{self, DefaultSpec},
     gardencore::BackupBucket,
     meta::SecretReference,
@@ -45,5 +45,18 @@ pub(super) fn ask(
     ];
     let epoch = epoch.map(|epoch| (OWNERSHIP_EPOCH.to_owned(), epoch.clone()));
     object.metadata.annotations = Some(asked.into_iter().chain(epoch).collect());
+    object
+}
+
+/// The object for the removal of backups, in a seed without an object of the entry. The finalizer is that of
+/// the provider: without the finalizer, the deletion would end before the provider sees the object.
+pub(super) fn for_removal(
+    name: &str,
+    spec: extensions::BackupEntrySpec,
+    epoch: Option<String>,
+) -> extensions::BackupEntry {
+    let mut object = extensions::BackupEntry::new(name, spec);
+    object.metadata.finalizers = Some(vec![finalizer::BACKUP_ENTRY.to_owned()]);
+    object.metadata.annotations = epoch.map(|epoch| [(OWNERSHIP_EPOCH.to_owned(), epoch)].into());
     object
 }

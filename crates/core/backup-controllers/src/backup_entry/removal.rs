@@ -2,10 +2,12 @@
 
 use api::{
     constants::{
-        BACKUP_ENTRY_BACKUPS_COPIED, CONFIRMATION_DELETION, OPERATION, TIMESTAMP, operation::MIGRATE,
+        BACKUP_ENTRY_BACKUPS_COPIED, CONFIRMATION_DELETION, GARDEN_NAMESPACE, OPERATION, TIMESTAMP,
+        operation::MIGRATE,
     },
     extensions::{self, ExtensionObject as _},
     gardencore::{BackupEntry, Shoot},
+    meta::{LastOperationType, SecretReference},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams};
@@ -21,7 +23,8 @@ use serde_json::json;
 use super::{
     controller::{BackupEntryController, ERROR_REQUEUE},
     decision::{self, SOURCE_PREFIX, names_source, namespace_of},
-    deletion::{are_copied, is_of},
+    deletion::{are_copied, is_of, must_create_for_removal},
+    object::{for_removal, wanted},
 };
 use crate::{MANAGER, extension_object::is_migrated};
 
@@ -73,17 +76,28 @@ impl BackupEntryController {
         Ok(false)
     }
 
+    /// Removes the backups. The order: the extension object exists, the status of the entry records the
+    /// deletion, and the extension object is deleted. After a crash, an entry without an extension object is
+    /// finished if the status records the deletion.
     pub(super) async fn delete(&self, entry: &BackupEntry) -> Result<Next> {
-        let Some(found) = self.get_extension(entry).await? else {
-            self.credentials(entry).remove().await?;
-            return Ok(Next::Change);
+        let found = match self.get_extension(entry).await? {
+            Some(found) => found,
+            None if must_create_for_removal(entry, &self.context.seed_name) => {
+                self.create_for_removal(entry).await?
+            }
+            None => {
+                self.credentials(entry).remove().await?;
+                return Ok(Next::Change);
+            }
         };
         if found.metadata.deletion_timestamp.is_none() {
             // The provider needs valid credentials to delete. Without a bucket object the provider uses the
-            // credentials that are already in the seed.
-            if let Ok(bucket) = self.bucket(entry).await {
+            // credentials that are already in the seed. The entry of a former seed names the bucket of the
+            // new seed, and the extension object the bucket of the former seed.
+            if let Ok(bucket) = self.bucket(&found.spec.bucket_name).await {
                 self.credentials(entry).carry(&bucket).await?;
             }
+            self.record_deletion(entry).await?;
             let theirs = self.theirs();
             // The provider deletes the backups of a source entry only if an annotation states that they are
             // not needed there any more.
@@ -107,10 +121,38 @@ impl BackupEntryController {
         Ok(Next::After(ERROR_REQUEUE))
     }
 
+    /// The deletion was forced in the middle of a move, and no flow of this seed has begun with the entry.
+    async fn create_for_removal(&self, entry: &BackupEntry) -> Result<extensions::BackupEntry> {
+        let bucket = self.bucket(&entry.spec.bucket_name).await?;
+        let credentials = self.credentials(entry);
+        credentials.carry(&bucket).await?;
+        let secret = SecretReference::new(GARDEN_NAMESPACE, credentials.name());
+        let epoch = decision::epoch_of(entry);
+        let object = for_removal(&entry.name_any(), wanted(&bucket, secret), epoch);
+        tracing::info!(
+            entry = entry.name_any(),
+            bucket = entry.spec.bucket_name,
+            "the provider is asked to remove backups of an earlier epoch"
+        );
+        MANAGER.apply(&self.theirs(), &object).await
+    }
+
+    async fn record_deletion(&self, entry: &BackupEntry) -> Result<()> {
+        let last = entry
+            .status
+            .as_ref()
+            .and_then(|status| status.last_operation.as_ref());
+        if last.is_none_or(|last| last.type_ != LastOperationType::Delete) {
+            let begun = decision::begun(LastOperationType::Delete, clock::now_k8s());
+            self.write(entry, &begun).await?;
+        }
+        Ok(())
+    }
+
     /// Why the credentials of a failing deletion may be old.
     async fn ended_right(&self, entry: &BackupEntry, found: &extensions::BackupEntry) -> Option<String> {
         found.default_status()?.last_error.as_ref()?;
-        let bucket = self.bucket(entry).await.ok()?;
+        let bucket = self.bucket(&found.spec.bucket_name).await.ok()?;
         self.credentials(entry).ended_right(&bucket).await
     }
 

@@ -117,7 +117,7 @@ impl Reconciler<Seed> for SeedController {
     }
 
     async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
-        if let Some(why) = self.still_needed().await? {
+        if let Some(why) = self.still_needed(&seed).await? {
             let note = format!("the seed stays until nothing needs it: {why}");
             self.context
                 .garden_events
@@ -304,7 +304,7 @@ impl SeedController {
         Ok(None)
     }
 
-    async fn still_needed(&self) -> Result<Option<String>> {
+    async fn still_needed(&self, seed: &Seed) -> Result<Option<String>> {
         let name = &self.context.seed_name;
         if let Some((many, shoot)) = self.shoots_here().await? {
             return Ok(Some(format!(
@@ -316,18 +316,25 @@ impl SeedController {
             .list(&ListParams::default())
             .await
             .context("could not list BackupEntries")?;
-        let mine = entries.items.iter().find(|entry| {
-            let status = entry.status.as_ref().and_then(|s| s.seed_name.as_ref());
-            entry.spec.seed_name.as_ref() == Some(name) || status == Some(name)
-        });
-        Ok(mine.map(|e| {
+        let needing = entries.items.iter().find(|entry| needs(entry, seed));
+        Ok(needing.map(|entry| {
             format!(
-                "BackupEntry {}/{} is here",
-                e.namespace().unwrap_or_default(),
-                e.name_any()
+                "BackupEntry {}/{} is here, or names the bucket of this seed",
+                entry.namespace().unwrap_or_default(),
+                entry.name_any()
             )
         }))
     }
+}
+
+/// Whether an entry needs the Seed or its bucket. The source entry of a shoot that was handed over belongs to
+/// the destination, and the bucket of this seed has the only backups until the restore has ended.
+fn needs(entry: &BackupEntry, seed: &Seed) -> bool {
+    let name = seed.name_any();
+    let status = entry.status.as_ref().and_then(|status| status.seed_name.as_ref());
+    entry.spec.seed_name.as_ref() == Some(&name)
+        || status == Some(&name)
+        || seed.uid().as_ref() == Some(&entry.spec.bucket_name)
 }
 
 /// Name of the BackupBucket of a Seed with backups: the uid of the Seed.
@@ -344,4 +351,28 @@ fn bucket_name(seed: &Seed) -> Result<Option<String>> {
     let uid = seed.uid();
     uid.map(Some)
         .ok_or_else(|| Error::bug("a Seed without uid was read from the garden"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::SeedSpec;
+
+    use super::*;
+
+    /// Otherwise the bucket of the Seed is deleted while a destination restores a shoot from the bucket.
+    #[test]
+    fn a_seed_is_needed_while_an_entry_of_a_different_seed_names_its_bucket() {
+        let mut seed = Seed::new("a", SeedSpec::default());
+        seed.metadata.uid = Some("bucket-a".into());
+        let entry = |on: Option<&str>, spec: &str, bucket: &str| -> BackupEntry {
+            let body = json!({"metadata": {"name": "e"}, "spec": {"bucketName": bucket, "seedName": spec},
+                "status": {"seedName": on}});
+            serde_json::from_value(body).unwrap()
+        };
+        assert!(needs(&entry(None, "a", "bucket-a"), &seed));
+        assert!(needs(&entry(Some("a"), "b", "bucket-b"), &seed));
+        assert!(needs(&entry(Some("b"), "b", "bucket-a"), &seed));
+        assert!(!needs(&entry(Some("b"), "b", "bucket-b"), &seed));
+    }
 }
