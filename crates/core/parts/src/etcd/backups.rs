@@ -4,7 +4,11 @@
 
 use std::time::Duration;
 
-use api::{constants::DRUID_MIGRATING, gardencore::shoot::SealedEpoch, meta::ErrorCode};
+use api::{
+    constants::{DRUID_MIGRATING, finalizer::GARDENER},
+    gardencore::{BackupEntry, shoot::SealedEpoch},
+    meta::ErrorCode,
+};
 use futures::future::{BoxFuture, FutureExt};
 use http::{Method, StatusCode};
 use kube::Client;
@@ -190,16 +194,26 @@ impl Backups {
     }
 }
 
-/// Fails when the BackupEntry is missing or reports an error. A missing BackupEntry stops a move, because the
-/// BackupEntry names the place of the data.
+/// Fails when the BackupEntry is missing, is being deleted or reports an error. The BackupEntry names the
+/// place of the data, so a move stops without the BackupEntry.
 async fn check_backup_entry(f: &Facts) -> Result<()> {
-    let name = f.backup_entry_name();
-    let Some(entry) = f.core_backup_entry().await? else {
+    judge_backup_entry(&f.backup_entry_name(), f.core_backup_entry().await?)
+}
+
+fn judge_backup_entry(name: &str, entry: Option<BackupEntry>) -> Result<()> {
+    let Some(entry) = entry else {
         return Err(configuration_problem(format!(
             "the shoot has no BackupEntry {name}, and could not be restored elsewhere: set spec.seedName back, let the \
              shoot be reconciled, and begin the move again"
         )));
     };
+    // No process assigns such an entry to the destination, which would wait for ever.
+    if entry.metadata.deletion_timestamp.is_some() {
+        return Err(configuration_problem(format!(
+            "BackupEntry {name} is being deleted and cannot go to a different seed: take finalizer {GARDENER} away from the entry; \
+             garden-controller-manager creates the entry again, and no backup is deleted"
+        )));
+    }
     let status = entry.status.unwrap_or_default();
     if let Some(error) = status.last_error {
         return Err(Error::config(

@@ -157,3 +157,30 @@ fn a_refused_answer_states_no_end_of_the_epoch() {
     let latest = answer(StatusCode::OK, &latest);
     assert_eq!(read_acknowledged_end(854, &latest).ok(), Some(849));
 }
+
+/// Otherwise the destination waits for ever for an entry that no process can assign, while the API is down.
+#[test]
+fn a_move_does_not_begin_with_a_backup_entry_that_is_being_deleted() {
+    let entry = |metadata: Value, status: Value| {
+        let body =
+            json!({"metadata": metadata, "spec": {"bucketName": "b", "seedName": "a"}, "status": status});
+        serde_json::from_value::<BackupEntry>(body).ok()
+    };
+    let why = |entry: Option<BackupEntry>| {
+        let judged = judge_backup_entry("e", entry);
+        judged.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let healthy = entry(json!({"name": "e"}), json!(null));
+    assert!(healthy.is_some() && why(healthy).is_empty());
+    assert!(why(None).contains("has no BackupEntry e"));
+    let leaving = entry(
+        json!({"name": "e", "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        json!(null),
+    );
+    assert!(why(leaving).contains("BackupEntry e is being deleted"));
+    let failing = entry(
+        json!({"name": "e"}),
+        json!({"lastError": {"description": "no key"}}),
+    );
+    assert!(why(failing).contains("reports an error: no key"));
+}
