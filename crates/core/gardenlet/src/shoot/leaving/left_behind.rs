@@ -52,7 +52,7 @@ fn outside(id: &str) -> String {
     format!(
         "The deletion was forced in the middle of a move, when no seed held what the shoot has outside: look in the account of the \
          provider for networks, machines and load balancers of {id}, and in DNS for the names of the shoot, and delete them by hand. \
-         Backups are deleted after their grace period. Where this seed had not begun with a BackupEntry, Event BackupsLeftBehind \
-         of the entry names the bucket and the folder that stay"
+         Backups in both buckets are deleted after their grace period. A BackupEntry whose seed is lost stays, and Event \
+         BackupEntryWaitsForSeed of the entry names the bucket"
     )
 }
