@@ -44,10 +44,10 @@ impl Reconciler<EntryMeta> for LostSeedReport {
         Ok(Next::Change)
     }
 
-    async fn cleanup(&self, seen: Arc<EntryMeta>) -> Result<Next> {
-        let namespace = seen.namespace().unwrap_or_default();
+    async fn cleanup(&self, meta: Arc<EntryMeta>) -> Result<Next> {
+        let namespace = meta.namespace().unwrap_or_default();
         let entries: Api<BackupEntry> = self.context.garden.namespaced(&namespace);
-        let found = entries.get_opt(&seen.name_any()).await;
+        let found = entries.get_opt(&meta.name_any()).await;
         let Some(entry) = found.context("could not read the BackupEntry")? else {
             return Ok(Next::Change);
         };

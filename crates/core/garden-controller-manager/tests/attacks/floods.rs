@@ -162,7 +162,7 @@ pub async fn a_seed_writes_no_event_of_a_different_process(garden: &Garden) {
     let mut of_b = named("of-b", "seed-b");
     of_b.reporting_instance = Some(seed_user("seed-a"));
     refused(create(of_b).await, "may not write an Event about Seed seed-b");
-    let mut about_node = named("of-pod", "seed-a");
+    let mut about_node = named("of-node", "seed-a");
     about_node.regarding =
         Some(serde_json::from_value(json!({"apiVersion": "v1", "kind": "Node", "name": "n"})).unwrap());
     refused(create(about_node).await, "may not write an Event about Node n");
@@ -170,9 +170,9 @@ pub async fn a_seed_writes_no_event_of_a_different_process(garden: &Garden) {
     let series = json!({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}});
     allowed(garden.patch(&own, "own", series.clone()).await);
 
-    let reported = garden_event(named("silent", "seed-a"));
+    let present = garden_event(named("silent", "seed-a"));
     let of_garden: Api<Event> = garden.admin("default");
-    of_garden.create(&PostParams::default(), &reported).await.unwrap();
+    of_garden.create(&PostParams::default(), &present).await.unwrap();
     let annotated = json!({"metadata": {"annotations": {"note": "all is well"}}});
     for change in [series, annotated] {
         refused(garden.patch(&own, "silent", change.clone()).await, reporter);

@@ -101,7 +101,7 @@ fn backup_entry() -> Value {
     let status = json!({"seedName": "seed-a", "lastError": {"description": "d"}});
     object(
         "BackupEntry",
-        json!({"spec": {"bucketName": "b", "seedName": "seed-a"}, "status": status}),
+        &json!({"spec": {"bucketName": "b", "seedName": "seed-a"}, "status": status}),
     )
 }
 
@@ -109,7 +109,7 @@ fn registration() -> Value {
     let resource = json!({"kind": "Worker", "type": "optional", "primary": true});
     object(
         "ControllerRegistration",
-        json!({"spec": {"resources": [resource]}}),
+        &json!({"spec": {"resources": [resource]}}),
     )
 }
 
@@ -117,7 +117,7 @@ fn installation() -> Value {
     let spec = json!({"seedRef": {"name": "seed-a"}, "registrationRef": {"name": "full"}, "deploymentRef": {"name": "d"}});
     object(
         "ControllerInstallation",
-        json!({"spec": spec, "status": {"conditions": [condition("Installed")]}}),
+        &json!({"spec": spec, "status": {"conditions": [condition("Installed")]}}),
     )
 }
 
@@ -125,7 +125,7 @@ fn secret_binding() -> Value {
     let reference = json!({"name": "cloud", "namespace": "garden-dev"});
     object(
         "SecretBinding",
-        json!({"provider": {"type": "local"}, "secretRef": reference, "quotas": [{"name": "q"}]}),
+        &json!({"provider": {"type": "local"}, "secretRef": reference, "quotas": [{"name": "q"}]}),
     )
 }
 
@@ -140,14 +140,14 @@ fn credentials_binding() -> Value {
 fn shoot_state() -> Value {
     object(
         "ShootState",
-        json!({"spec": {"epoch": 1, "gardener": [{"name": "ca", "type": "secret", "data": {}}]}}),
+        &json!({"spec": {"epoch": 1, "gardener": [{"name": "ca", "type": "secret", "data": {}}]}}),
     )
 }
 
 fn internal_secret() -> Value {
     object(
         "InternalSecret",
-        json!({"type": "gardener.cloud/shoot-state", "immutable": true, "data": {"chunk": "QUFB"}}),
+        &json!({"type": "gardener.cloud/shoot-state", "immutable": true, "data": {"chunk": "QUFB"}}),
     )
 }
 
@@ -176,7 +176,7 @@ fn shoot() -> Value {
     });
     object(
         "Shoot",
-        json!({"metadata": {"annotations": annotations}, "spec": spec, "status": shoot_status()}),
+        &json!({"metadata": {"annotations": annotations}, "spec": spec, "status": shoot_status()}),
     )
 }
 

@@ -305,7 +305,6 @@ impl SeedController {
     }
 
     async fn still_needed(&self, seed: &Seed) -> Result<Option<String>> {
-        let name = &self.context.seed_name;
         if let Some((many, shoot)) = self.shoots_here().await? {
             return Ok(Some(format!(
                 "move or delete its shoots first ({many}, e.g. {shoot})"
