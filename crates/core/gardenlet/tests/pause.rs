@@ -1,6 +1,6 @@
-//! A gardenlet starts no operation for an ignored Shoot, in a stopped seed, or in a seed with a taint that the
-//! Shoot does not tolerate, and starts the operation when the obstacle is gone. A real API server serves as
-//! garden and seed.
+//! A gardenlet starts no operation for an ignored Shoot, in a stopped seed, or in a seed with a taint that
+//! the Shoot does not tolerate, and starts the operation when the obstacle is gone. A real API server serves
+//! as garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 

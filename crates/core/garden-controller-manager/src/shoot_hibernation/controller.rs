@@ -109,8 +109,8 @@ impl Reconciler<Shoot> for ShootHibernation {
 }
 
 impl ShootHibernation {
-    /// Reports invalid schedules in one Event. The search for times can take long, for expressions that a user
-    /// writes, so a thread for blocking work does the search.
+    /// Reports invalid schedules in one Event. The search for times can take long, for expressions that a
+    /// user writes, so a thread for blocking work does the search.
     async fn decide(&self, shoot: &Shoot, now: Timestamp) -> Result<Decision> {
         let (schedules, last) = (schedules(shoot).to_vec(), last(shoot));
         let searched = tokio::task::spawn_blocking(move || {

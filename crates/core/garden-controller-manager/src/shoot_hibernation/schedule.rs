@@ -33,8 +33,8 @@ impl Schedule {
     }
 
     /// The next time after `after` at which the shoot must fall asleep or wake up. The expression refers to
-    /// local time. A time that is skipped when clocks go forward comes an hour later. Searches day by day, for
-    /// an expression of a rare day for many years: callers ask for each time once.
+    /// local time. A time that is skipped when clocks go forward comes an hour later. Searches day by day,
+    /// for an expression of a rare day for many years: callers ask for each time once.
     #[must_use]
     pub fn next(&self, change: Change, after: Timestamp) -> Option<Timestamp> {
         let cron = match change {
