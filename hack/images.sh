@@ -10,17 +10,9 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 . hack/images/store.sh
+. hack/images/crates.sh
 
-GARDEN_CRATES="garden-controller-manager"
-# The last ones are for the control planes of shoots in the seed: provider-local deploys them.
-SEED_CRATES="gardenlet etcd-druid etcd-backup-restore resource-manager provider-local cloud-controller-manager-local machine-controller-manager-local tunnel"
 profile=${IMAGE_PROFILE:-dev} tag=${IMAGE_TAG:-dev}
-# Images of providers that the landscapes do not run: built and loaded into seeds where they are named.
-OTHER_CRATES="provider-aws cloud-controller-manager-aws machine-controller-manager-aws"
-# What runs on the machines of shoots: instances of the local cloud cannot pull. The tunnel has a side in each.
-MACHINE_CRATES="network-local tunnel"
-# What runs on the hosts of the local cloud.
-CLOUD_CRATES="cloud-local-agent"
 seeds=() gardens=() clouds=() crates=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -52,7 +44,7 @@ compile_own() {
 }
 
 build_own() {
-  local crate dir
+  local crate dir program
   for crate in "${crates[@]}"; do
     dir=$(stage "own-$crate")
     rmdir "$dir/bin"
@@ -60,20 +52,10 @@ build_own() {
     chmod 1777 "$dir/root/tmp"
     cp hack/images/own/etc/* "$dir/root/etc/"
     strip -o "$dir/root/$crate" "$binaries/$crate"
-    if [ "$crate" = etcd-backup-restore ]; then
+    for program in $(programs_beside "$crate"); do
       mkdir -p "$dir/root/usr/local/bin"
-      cp -L "$REPOT_BIN/etcd" "$REPOT_BIN/etcdutl" "$dir/root/usr/local/bin/"
-    fi
-    # The program that it starts.
-    if [ "$crate" = cloud-controller-manager-aws ]; then
-      mkdir -p "$dir/root/usr/local/bin"
-      cp -L "$REPOT_BIN/aws-cloud-controller-manager" "$dir/root/usr/local/bin/"
-    fi
-    # The template engine for charts of extensions.
-    if [ "$crate" = gardenlet ]; then
-      mkdir -p "$dir/root/usr/local/bin"
-      cp -L "$REPOT_BIN/helm" "$dir/root/usr/local/bin/"
-    fi
+      cp -L "$REPOT_BIN/$program" "$dir/root/usr/local/bin/"
+    done
     { cat hack/images/own/Dockerfile; printf 'ENTRYPOINT ["/%s"]\n' "$crate"; } >"$dir/Dockerfile"
     build_image "repot/$crate:$tag" "$dir"
   done
