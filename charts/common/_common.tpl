@@ -23,7 +23,12 @@
 
 {{/* The full name of an image of the suite. Input: root, image. */}}
 {{- define "repot.image" -}}
-{{- include "repot.suiteRegistry" .root }}{{ .image.repository }}:{{ .image.tag }}
+{{- include "repot.suiteRegistry" .root }}{{ .image.repository }}:{{ include "repot.imageTag" .image }}
+{{- end -}}
+
+{{/* The tag of an image, and the digest if the image has a digest. Input: image. */}}
+{{- define "repot.imageTag" -}}
+{{ .tag }}{{ with .digest }}@{{ . }}{{ end }}
 {{- end -}}
 
 {{/* Fields of a Pod's spec: the credentials of registries, and the choice of the node.

@@ -49,6 +49,8 @@ async fn a_value_of_the_wrong_kind_or_out_of_range_is_refused() {
         ("gardenlet", "healthPort=70000"),
         ("gardenlet", "image.pullPolicy=Sometimes"),
         ("gardenlet", "global.imageRegistry=registry/"),
+        ("gardenlet", "image.digest=sha256:1"),
+        ("gardenlet", "imageDigests.etcd=sha256:1"),
         ("gardenlet", "nodeSelector.disk=1"),
         ("gardenlet", "global.monitoring.scrapeInterval=1.5s"),
         ("seed", "monitoring.runbookURL=docs"),
@@ -146,6 +148,104 @@ async fn the_suite_and_kubernetes_each_have_one_setting_for_the_registry() {
         let counted = (count("suite.example/repot/"), count("kubernetes.example/k8s/"));
         assert_eq!(counted, (suite, kubernetes), "{chart}: {images:?}");
         assert_eq!(images.len(), suite + kubernetes, "{chart}: {images:?}");
+    }
+}
+
+/// Sets the digest of every image in the values of a chart, and returns the number of images.
+fn set_digests(values: &mut Value, digest: &str) -> usize {
+    let Some(map) = values.as_object_mut() else {
+        return 0;
+    };
+    let below: usize = map.values_mut().map(|value| set_digests(value, digest)).sum();
+    if map.contains_key("repository") {
+        map.insert("digest".to_owned(), Value::from(digest));
+        return below + 1;
+    }
+    below
+}
+
+/// A release sets the digests, so that a tag that is written again changes no installation.
+#[tokio::test]
+async fn each_image_is_named_by_digest_if_the_values_have_digests() {
+    let desk = Desk::new().unwrap();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    for chart in charts().iter().filter(|chart| *chart != "garden") {
+        let text = std::fs::read_to_string(root().join("charts").join(chart).join("values.yaml")).unwrap();
+        let mut values: Value = serde_yaml_ng::from_str(&text).unwrap();
+        let images = set_digests(&mut values, &digest);
+        if chart == "gardenlet" {
+            values["imageDigests"] = json!({"kube-apiserver:v1.34.4": digest});
+        }
+        for subchart in ["gardenlet", "etcd-druid", "resource-manager", "provider-local"] {
+            if chart == "seed" {
+                values[subchart] = json!({"enabled": false});
+            }
+        }
+        desk.write("digests.json", &values.to_string()).unwrap();
+        let rendered = desk.rendered(chart, &["-f", "digests.json"]).await.unwrap();
+        let mut found = rendered.iter().filter(|object| object["kind"] == "Deployment");
+        let deployment = found.next().unwrap().to_string();
+        let expected = images + usize::from(chart == "gardenlet");
+        assert!(expected > 0, "{chart}");
+        assert_eq!(
+            deployment.matches(&format!("@{digest}")).count(),
+            expected,
+            "{chart}: {deployment}"
+        );
+    }
+}
+
+/// Prints the values of all charts as a release writes them, with a digest for each image of a release.
+const VALUES_OF_A_RELEASE: &str = r#"
+    OUT=$PWD; cd "$0"
+    . hack/progress.sh; . hack/images/crates.sh; . hack/release/charts.sh
+    digest=sha256:$(printf '%064d' 0)
+    for crate in $GARDEN_CRATES $SEED_CRATES $OTHER_CRATES $MACHINE_CRATES edge; do
+      printf 'suite\trepot/%s\tv1.2.3\t%s\tfile\n' "$crate" "$digest"
+    done >"$OUT/artifacts.tsv"
+    for image in kube-apiserver kube-controller-manager kube-scheduler kube-proxy etcd coredns; do
+      printf 'kubernetes\t%s\tv1.34.4\t%s\tfile\n' "$image" "$digest"
+    done >>"$OUT/artifacts.tsv"
+    for values in charts/*/values.yaml; do
+      cp "$values" "$OUT/values.yaml"
+      set_digests "$OUT/values.yaml"
+      echo ---; cat "$OUT/values.yaml"
+    done"#;
+
+/// An image of a chart that the release does not pack ends the release, and would end this script.
+#[tokio::test]
+async fn a_release_sets_the_digest_of_each_image_of_the_charts() {
+    let desk = Desk::new().unwrap();
+    let root = root().canonicalize().unwrap();
+    let args = ["-euc", VALUES_OF_A_RELEASE, root.to_str().unwrap()];
+    let text = desk
+        .run("bash", &args)
+        .await
+        .unwrap()
+        .or_fail("set_digests")
+        .unwrap();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let charts = crate::programs::documents(&text).unwrap();
+    assert!(charts.len() >= 6, "{text}");
+    for mut values in charts {
+        let before = values.to_string();
+        set_digests(&mut values, &digest);
+        assert_eq!(values.to_string(), before, "an image has no digest");
+        if let Some(digests) = values["imageDigests"].as_object() {
+            let mut images: Vec<&str> = digests.keys().map(String::as_str).collect();
+            images.sort_unstable();
+            let expected = [
+                "kube-apiserver",
+                "kube-controller-manager",
+                "kube-proxy",
+                "kube-scheduler",
+            ];
+            assert_eq!(images, expected.map(|name| format!("{name}:v1.34.4")));
+        }
+        assert!(
+            !before.contains("\"dev\""),
+            "an image has a tag of the repository: {before}"
+        );
     }
 }
 

@@ -170,6 +170,11 @@ pub struct ControlPlaneFlags {
     #[arg(long, default_value = parts::COREDNS_TAG)]
     pub coredns_tag: String,
 
+    /// Digest of an image, as NAME:TAG@sha256:DIGEST, with the name and tag that the control plane would have
+    /// without the digest. May be repeated.
+    #[arg(long = "image-digest", value_parser = image_digest)]
+    pub image_digests: Vec<(String, String)>,
+
     /// Lets API servers reach the nodes of their shoots through a tunnel that agents in the shoots dial. For
     /// seeds without routes to the nodes.
     #[arg(long)]
@@ -229,6 +234,7 @@ impl Config {
             kube_proxy_image: flags.kube_proxy_image,
             coredns_image: flags.coredns_image,
             coredns_tag: flags.coredns_tag,
+            image_digests: flags.image_digests.into_iter().collect(),
             tunnel: flags.enable_tunnel,
             tunnel_image: flags.tunnel_image,
             tunnel_tag: flags.tunnel_tag,
@@ -273,6 +279,16 @@ fn component(text: &str) -> Result<Component, String> {
     }
 }
 
+/// Splits `NAME:TAG@sha256:DIGEST` into the name with tag, and the digest.
+fn image_digest(text: &str) -> Result<(String, String), String> {
+    match text.split_once('@') {
+        Some((image, digest)) if image.contains(':') && digest.starts_with("sha256:") => {
+            Ok((image.to_owned(), digest.to_owned()))
+        }
+        _ => Err("write it as NAME:TAG@sha256:DIGEST".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -309,6 +325,11 @@ mod tests {
             ("--system-component", "druid", "namespace/name"),
             ("--dns-ttl-seconds", "0", "1..=600"),
             ("--project-share-percent", "0", "1..=100"),
+            (
+                "--image-digest",
+                "kube-apiserver:v1.34.4",
+                "NAME:TAG@sha256:DIGEST",
+            ),
         ] {
             let more = [flag, value].into_iter().filter(|f| !f.is_empty());
             let error = Config::try_parse_from(NEEDED.into_iter().chain(more))

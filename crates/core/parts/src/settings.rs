@@ -1,6 +1,6 @@
 //! Settings that an operator sets once for a gardenlet: images, the SNI proxy of the seed, and timeouts.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use ownership::Terms;
 
@@ -29,6 +29,8 @@ pub struct Settings {
     pub coredns_image: String,
     /// Tag of the image of CoreDNS.
     pub coredns_tag: String,
+    /// Digests of images by full name with tag. A container runtime pulls such an image by the digest.
+    pub image_digests: BTreeMap<String, String>,
     /// Whether API servers reach nodes through a tunnel. Not needed where the seed has routes to all nodes.
     pub tunnel: bool,
     /// Image of the tunnel's server and agents without tag.
@@ -71,6 +73,7 @@ impl Default for Settings {
             kube_proxy_image: "kube-proxy".into(),
             coredns_image: "coredns".into(),
             coredns_tag: COREDNS_TAG.into(),
+            image_digests: BTreeMap::new(),
             tunnel: false,
             tunnel_image: "repot/tunnel".into(),
             tunnel_tag: "dev".into(),
@@ -94,11 +97,15 @@ impl Settings {
         self.image_of(name, &format!("v{version}"))
     }
 
-    /// The full name of an image with this tag.
+    /// The full name of an image with this tag, and with the digest if the settings have the digest.
     pub(crate) fn image_of(&self, name: &str, tag: &str) -> String {
-        match self.image_registry.trim_end_matches('/') {
+        let image = match self.image_registry.trim_end_matches('/') {
             "" => format!("{name}:{tag}"),
             registry => format!("{registry}/{name}:{tag}"),
+        };
+        match self.image_digests.get(&image) {
+            Some(digest) => format!("{image}@{digest}"),
+            None => image,
         }
     }
 }
@@ -215,5 +222,28 @@ impl Default for Timeouts {
             cleanup: Duration::from_secs(600),
             namespace: Duration::from_secs(300),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_with_a_digest_is_named_by_tag_and_digest() {
+        let image = "registry.example/kube-proxy:v1.34.4".to_owned();
+        let settings = Settings {
+            image_registry: "registry.example".into(),
+            image_digests: BTreeMap::from([(image, "sha256:1".to_owned())]),
+            ..Settings::default()
+        };
+        assert_eq!(
+            settings.image("kube-proxy", "1.34.4"),
+            "registry.example/kube-proxy:v1.34.4@sha256:1"
+        );
+        assert_eq!(
+            settings.image("kube-proxy", "1.34.5"),
+            "registry.example/kube-proxy:v1.34.5"
+        );
     }
 }

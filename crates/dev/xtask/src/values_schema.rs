@@ -21,6 +21,10 @@ const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
 const QUANTITY: &str = r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$";
 /// A range of IPv4 addresses. The process reports numbers out of bounds.
 const CIDR: &str = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$";
+/// The digest of an image.
+const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
+/// Name and tag of an image, without registry.
+const TAGGED_IMAGE: &str = r"^[^\s:@]+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$";
 const NAME: &str = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 /// A key of a Secret.
 const VARIABLE: &str = r"^[A-Za-z_][A-Za-z0-9_]*$";
@@ -131,6 +135,10 @@ fn rule(key: &str) -> Result<Option<Value>> {
             text(IMAGE)
         }
         "tag" => text("^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"),
+        "digest" => or_nothing(text(DIGEST), &[empty]),
+        "imageDigests" => {
+            json!({"type": "object", "additionalProperties": false, "patternProperties": {TAGGED_IMAGE: text(DIGEST)}})
+        }
         "pullPolicy" => json!({"enum": ["Always", "IfNotPresent", "Never"]}),
         "replicas" => number(0, 10),
         "maxUnavailable" => number(1, 10),
