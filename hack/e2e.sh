@@ -3,7 +3,8 @@
 # look.
 #   hack/e2e.sh once|all [TEST ARGUMENTS…]     further arguments go to the tests, e.g. a part of a test's name
 # once: each capability once (make e2e). all: every scenario (make e2e-all).
-# PART=1…4 runs a quarter of `all`, of at most 45 minutes: 1 and 2 have the dead seeds, 3 moves, nodes and zones, 4 the rest.
+# PART=1…5 runs a part of `all`, of at most 45 minutes: 1 and 2 have the dead seeds, 3 moves, nodes and zones, 4 the rest, 5 the
+# installation of a release from a registry (hack/release-test.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -73,8 +74,8 @@ done
 part=${PART:-}
 case $part in
   "") ;;
-  [1-4]) [ "$set_of_tests" = all ] || fail "PART divides make e2e-all; make e2e has no parts" ;;
-  *) fail "PART is $part; write 1, 2, 3 or 4, or leave PART out to run all four parts" ;;
+  [1-5]) [ "$set_of_tests" = all ] || fail "PART divides make e2e-all; make e2e has no parts" ;;
+  *) fail "PART is $part; write 1, 2, 3, 4 or 5, or leave PART out to run all five parts" ;;
 esac
 # has_part N: whether this run includes part N.
 has_part() { [ -z "$part" ] || [ "$part" = "$1" ]; }
@@ -105,6 +106,17 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
+# What a run left that was killed: shoots, cut roads, nodes that stand still. Nothing can be shown on that.
+if [ -z "${REPOT_KEEP:-}" ] && [ -d "$REPOT_CACHE/landscape/e2e" ]; then
+  say "an earlier run left its landscape"
+  hack/landscape.sh down e2e
+fi
+# A landscape of its own: the suite comes from the release alone.
+install_release() { hack/landscape.sh down e2e && hack/landscape.sh up e2e && hack/release-test.sh; }
+if [ "$part" = 5 ]; then
+  install_release
+  exit 0
+fi
 # Cargo decides the features of a dependency for all packages of a command together. With the whole workspace and its tests, as in
 # hack/test.sh, hack/images.sh and hack/xtask.sh, all targets share one build of each dependency. The price: features that tests need
 # (tokio's test-util) are in the images of the test environments. Optimised images are built without these features.
@@ -112,11 +124,6 @@ suite=(--workspace --features repot-tests/e2e)
 hack/packages.sh protobuf-compiler
 compile "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${suite[@]}" --test 'e2e_*' ||
   fail "cargo build failed (log: $REPOT_CACHE/log/e2e-compile.log)"
-# What a run left that was killed: shoots, cut roads, nodes that stand still. Nothing can be shown on that.
-if [ -z "${REPOT_KEEP:-}" ] && [ -d "$REPOT_CACHE/landscape/e2e" ]; then
-  say "an earlier run left its landscape"
-  hack/landscape.sh down e2e
-fi
 hack/landscape.sh up e2e
 export IMAGE_BINARIES=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug
 hack/install.sh e2e
@@ -197,5 +204,9 @@ if [ "$set_of_tests" = all ] && has_part 3; then
   REPOT_DRILL_FLOWS=$DRILLED hack/test.sh --test drill -- --nocapture 9>&- || failed+=("the drill of all flows")
   say "journeys"
   hack/test.sh --test drill -- --nocapture --test-threads=1 --ignored "${JOURNEYS[@]}" 9>&- || failed+=("journeys")
+fi
+if [ "$set_of_tests" = all ] && has_part 5; then
+  say "installing a release"
+  install_release || failed+=("the installation of a release")
 fi
 [ "${#failed[@]}" -eq 0 ] || fail "failed: $(printf '%s; ' "${failed[@]}")"

@@ -2,6 +2,8 @@
 # Installs the suite by Helm on a landscape that is up: once into the garden, then into each seed. The provider is registered in
 # the garden, and the seeds' gardenlets install it. Safe to run again: it upgrades.
 #   hack/install.sh NAME        NAME is demo or e2e
+# RELEASE_REGISTRY=HOST:PORT installs the charts and images of a release that hack/release/push.sh has pushed there, instead of those
+# of the repository. RELEASE_VERSION is the version of the charts. The registry has no TLS, and the nodes know it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -14,6 +16,12 @@ set -a && . "$STATE/landscape.env" && set +a
 hack/packages.sh openssl
 helm() { local cluster=$1; shift; timeout 300 "$REPOT_BIN/helm" --kubeconfig "$STATE/$cluster.kubeconfig" "$@"; }
 PARTS=$STATE/install
+release=${RELEASE_REGISTRY:-}
+# Of helm, before and after the name of a chart.
+charts=charts chart_options=()
+if [ -n "$release" ]; then
+  charts=oci://$release/charts chart_options=(--version "${RELEASE_VERSION:?RELEASE_REGISTRY needs RELEASE_VERSION}" --plain-http)
+fi
 # Of the local cloud, as the tests' CloudProfile names them.
 ZONES="a b c"
 mkdir -p "$PARTS" && chmod 700 "$PARTS"
@@ -119,7 +127,8 @@ hosts_are_listed() {
 
 # Closes zones of the cloud. No zone is closed before its host is in the list.
 cloud_agent() {
-  at infra apply -f hack/landscape/cloud-agent.yaml >/dev/null
+  sed -E "s#image: (repot/.*):dev#image: ${release:+$release/}\1:${release:+v}${RELEASE_VERSION:-dev}#" hack/landscape/cloud-agent.yaml |
+    at infra apply -f - >/dev/null
   [ -z "$again" ] || at infra -n cloud-agent rollout restart daemonset/cloud-local-agent >/dev/null
   at infra -n cloud-agent rollout status daemonset/cloud-local-agent --timeout=120s >/dev/null ||
     fail "the cloud's agent does not run: kubectl --kubeconfig $STATE/infra.kubeconfig -n cloud-agent describe pods"
@@ -174,8 +183,8 @@ bind_gardenlet() {
 # read from the Secrets of shoots and seeds. The locks are where the gardenlet has its own: controllers move between the two.
 provider_values() {
   cat <<END
-# The nodes of the test clusters have the images already, without a registry.
-global: {allowEmptyRegistry: true}
+# The nodes of the test clusters have the images already, without a registry, unless a release is installed.
+global: {allowEmptyRegistry: true, imageRegistry: "${RELEASE_REGISTRY:-}"}
 # Two cores run all clusters, so that a second Pod that only waits would take memory and time from the tests.
 replicas: 1
 loadBalancerRange: $LOAD_BALANCERS
@@ -218,9 +227,14 @@ END
 register_provider() {
   local kind folder=$PARTS/provider-local
   say "registering provider-local in the garden"
-  rm -rf "$folder"
-  logged "$LOG/helm-package.log" timeout 60 "$REPOT_BIN/helm" package charts/provider-local --destination "$folder" ||
-    fail "charts/provider-local could not be packed; log: $LOG/helm-package.log"
+  rm -rf "$folder" && mkdir "$folder"
+  if [ -n "$release" ]; then
+    set -- pull "$charts/provider-local" "${chart_options[@]}"
+  else
+    set -- package charts/provider-local
+  fi
+  logged "$LOG/helm-package.log" timeout 60 "$REPOT_BIN/helm" "$@" --destination "$folder" ||
+    fail "$charts/provider-local could not be packed or pulled; log: $LOG/helm-package.log"
   for kind in controllerdeployments controllerregistrations; do
     at garden wait "crd/$kind.core.gardener.cloud" --for=condition=Established --timeout=60s >/dev/null ||
       fail "the garden does not serve $kind"
@@ -233,8 +247,8 @@ register_provider() {
 seed_values() {
   local seed=$1
   cat <<END
-# The nodes of the test clusters have the images already, without a registry.
-global: {allowEmptyRegistry: true}
+# The nodes of the test clusters have the images already, without a registry, unless a release is installed.
+global: {allowEmptyRegistry: true, imageRegistry: "${RELEASE_REGISTRY:-}", kubernetesImageRegistry: "${RELEASE_REGISTRY:-}"}
 # The gardenlet installs it, from its registration in the garden. Its chart holds roles, which the resource-manager has to write.
 provider-local: {enabled: false}
 # Two cores run all clusters, so that a second Pod that only waits would take memory and time from the tests: one
@@ -286,8 +300,8 @@ install_seed() {
   gardenlet_kubeconfig "$seed"
   bind_gardenlet "$seed"
   seed_values "$seed" >"$PARTS/$seed.values.yaml"
-  logged "$LOG/helm-$seed.log" helm "$seed" upgrade --install seed charts/seed -n garden -f "$PARTS/$seed.values.yaml" ||
-    fail "charts/seed could not be installed into $seed; log: $LOG/helm-$seed.log"
+  logged "$LOG/helm-$seed.log" helm "$seed" upgrade --install seed "$charts/seed" "${chart_options[@]}" -n garden -f "$PARTS/$seed.values.yaml" ||
+    fail "$charts/seed could not be installed into $seed; log: $LOG/helm-$seed.log"
 }
 
 # deployments CLUSTER: the suite's own, as "namespace name".
@@ -374,12 +388,12 @@ END
 
 again="" jobs=()
 if at garden get namespace garden >/dev/null 2>&1; then again=yes; fi
-hack/images.sh --garden "$GARDEN_CLUSTER" --seed "$SEED_A_CLUSTER" --seed "$SEED_B_CLUSTER" --cloud "$INFRA_CLUSTER"
+[ -n "$release" ] || hack/images.sh --garden "$GARDEN_CLUSTER" --seed "$SEED_A_CLUSTER" --seed "$SEED_B_CLUSTER" --cloud "$INFRA_CLUSTER"
 say "installing into garden"
 # As in seed_values: no registry, and one Pod for each manager.
-logged "$LOG/helm-garden.log" helm garden upgrade --install garden charts/garden -n garden --create-namespace \
-  --set global.allowEmptyRegistry=true --set garden-controller-manager.replicas=1 ||
-  fail "charts/garden could not be installed; log: $LOG/helm-garden.log"
+logged "$LOG/helm-garden.log" helm garden upgrade --install garden "$charts/garden" "${chart_options[@]}" -n garden --create-namespace \
+  --set "global.allowEmptyRegistry=true,global.imageRegistry=$release" --set garden-controller-manager.replicas=1 ||
+  fail "$charts/garden could not be installed; log: $LOG/helm-garden.log"
 garden_secrets | at garden apply -f - >/dev/null
 register_provider
 cloud

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Shows that a release can be checked, pushed and installed: the suite of landscape e2e comes from a local registry alone, and a
+# shoot is created and moved. Part 5 of hack/e2e.sh. The landscape must be up and without the suite.
+#   hack/release-test.sh
+# The programs are not optimised, since optimising takes longer than a part may.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/env.sh
+. hack/progress.sh
+NAME=e2e
+. hack/landscape/settings.sh
+[ -f "$STATE/landscape.env" ] || fail "landscape e2e is not up: hack/landscape.sh up e2e"
+set -a && . "$STATE/landscape.env" && set +a
+
+REGISTRY=$SUBNET.0.1:5000
+WORK=$REPOT_CACHE/release/test
+RELEASE=$WORK/release
+VERSION=v$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+export ORAS=$REPOT_BIN/oras PLAIN_HTTP=1 COSIGN_PASSWORD=test
+
+# refused TEXT COMMAND…: the command fails, and its output has TEXT.
+refused() {
+  local text=$1 output; shift
+  if output=$("$@" 2>&1); then fail "this was accepted: $*"; fi
+  case $output in *"$text"*) ;; *) fail "the refusal of '$*' lacks '$text': $output" ;; esac
+}
+
+# A second packing of the same programs gives the same digests.
+make_release() {
+  local programs=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug
+  rm -rf "$WORK"
+  export RELEASE_ALLOW_DIRTY=1 RELEASE_PROFILE=dev
+  RELEASE_URI=https://releases.example.org/$VERSION RELEASE_DIR=$RELEASE hack/release.sh "$VERSION"
+  RELEASE_DIR=$WORK/again RELEASE_PROGRAMS=$programs hack/release.sh "$VERSION"
+  cmp "$RELEASE/artifacts.tsv" "$WORK/again/artifacts.tsv" || fail "two packings of the same programs differ in digests"
+  rm -rf "$WORK/again"
+  refused "write a semantic version" hack/release.sh 1.0
+  refused "set the version in Cargo.toml" hack/release.sh v99.0.0
+}
+
+# Each image has a bill of materials, and the programs in the image are no more than a part of it.
+check_materials() {
+  local group repository tag digest file sbom
+  # shellcheck disable=SC2034 # The tag and the archive are not read.
+  while IFS=$'\t' read -r group repository tag digest file; do
+    [ "$group" != chart ] || continue
+    sbom=$RELEASE/sbom/${repository##*/}.cdx.json
+    jq -e --arg digest "${digest#sha256:}" '.bomFormat == "CycloneDX" and (.components | length) > 2
+      and .metadata.component.hashes[0].content == $digest' "$sbom" >/dev/null ||
+      fail "$sbom does not describe $repository@$digest"
+  done <"$RELEASE/artifacts.tsv"
+  jq -e '[.components[].name] | index("tokio") and index("helm.sh/helm/v3")' "$RELEASE/sbom/gardenlet.cdx.json" >/dev/null ||
+    fail "the bill of materials of the gardenlet lacks its crates or the modules of Helm"
+  jq -e '[.components[].name] | index("haproxy")' "$RELEASE/sbom/edge.cdx.json" >/dev/null ||
+    fail "the bill of materials of the edge lacks haproxy"
+}
+
+check_signature() {
+  hack/sign-release.sh keys "$WORK/releaser"
+  hack/sign-release.sh files "$RELEASE" "$WORK/releaser.key"
+  hack/sign-release.sh verify "$RELEASE" "$WORK/releaser.pub"
+  cp "$RELEASE/SHA256SUMS" "$WORK/SHA256SUMS"
+  sed -i '1s/^./x/' "$RELEASE/SHA256SUMS"
+  refused "do not use the release" hack/sign-release.sh verify "$RELEASE" "$WORK/releaser.pub"
+  mv "$WORK/SHA256SUMS" "$RELEASE/SHA256SUMS"
+}
+
+start_registry() {
+  hack/packages.sh docker-registry
+  cat >"$WORK/registry.yml" <<END
+version: 0.1
+log: {level: warn, accesslog: {disabled: true}}
+storage: {filesystem: {rootdirectory: $WORK/registry}}
+http: {addr: "$REGISTRY"}
+END
+  docker-registry serve "$WORK/registry.yml" >"$REPOT_CACHE/log/release-registry.log" 2>&1 9>&- &
+  registry=$!
+  trap 'kill "$registry" 2>/dev/null || true' EXIT
+  wait_for 30 "the registry answers (see $REPOT_CACHE/log/release-registry.log)" curl -sf -m 3 "http://$REGISTRY/v2/"
+}
+
+# know_registry NODE: containerd of a kind node asks the registry without TLS.
+know_registry() {
+  docker exec -i "$1" sh -euc "
+    mkdir -p '/etc/containerd/certs.d/$REGISTRY'
+    printf 'server = \"http://$REGISTRY\"\n' >'/etc/containerd/certs.d/$REGISTRY/hosts.toml'
+    grep -q config_path /etc/containerd/config.toml || printf '%s\n' '[plugins.\"io.containerd.grpc.v1.cri\".registry]' \
+      '  config_path = \"/etc/containerd/certs.d\"' >>/etc/containerd/config.toml
+    systemctl restart containerd"
+}
+
+push() {
+  local first=repot/garden-controller-manager archive=$RELEASE/images/tunnel.tar
+  # A release that is not complete.
+  mv "$archive" "$WORK/"
+  refused "Nothing was pushed" "$RELEASE/push.sh" "$REGISTRY"
+  mv "$WORK/tunnel.tar" "$archive"
+  # A tag that names a different image already.
+  "$ORAS" cp --from-oci-layout "$archive:$VERSION" --to-plain-http "$REGISTRY/other/$first:$VERSION" >/dev/null
+  refused "a tag of a release never changes" "$RELEASE/push.sh" "$REGISTRY/other"
+  "$RELEASE/push.sh" "$REGISTRY"
+  # A second push changes nothing.
+  "$RELEASE/push.sh" "$REGISTRY" >/dev/null
+  hack/sign-release.sh images "$RELEASE" "$WORK/releaser.key" "$REGISTRY"
+  # In an empty folder: charts come from the registry alone.
+  refused "global.imageRegistry is empty" env -C "$(mktemp -d "$WORK/empty.XXX")" "$REPOT_BIN/helm" template seed \
+    "oci://$REGISTRY/charts/seed" --version "${VERSION#v}" --plain-http --set gardenlet.enabled=false
+}
+
+# is_on SEED: whether the shoot runs there and no operation is under way.
+is_on() { [ "$(at garden -n garden-dev get shoot demo -o jsonpath='{.status.settledSeedName}')" = "$1" ]; }
+project_is_ready() { [ "$(at garden get project dev -o jsonpath='{.status.phase}')" = Ready ]; }
+
+# first_shoot: the objects of the release's example files.
+first_shoot() {
+  local examples=$RELEASE/docs/operate/examples
+  at garden apply -f "$examples/cloudprofile-local.yaml" -f "$examples/project.yaml" >/dev/null
+  wait_for 180 "project dev is ready" project_is_ready
+  at garden -n garden-dev create secret generic account-local --from-literal=namespace=cloud \
+    --from-file=kubeconfig="$STATE/cloud.kubeconfig" >/dev/null
+  awk 'second; /^---/ { second = 1 }' "$examples/credentials-local.yaml" | at garden apply -f - >/dev/null
+  at garden apply -f "$examples/shoot-local-without-workers.yaml" >/dev/null
+  wait_for 900 "shoot demo runs on seed-a (see: kubectl --kubeconfig $STATE/garden.kubeconfig -n garden-dev describe shoot demo)" \
+    is_on seed-a
+}
+
+# all_by_digest CLUSTER: each container of the suite and of control planes comes from the registry, by digest.
+all_by_digest() {
+  local others
+  others=$(at "$1" get pods -A -o json | jq -r --arg registry "$REGISTRY/" '.items[]
+    | select(.metadata.namespace | test("^(garden|garden-exposure|extension-.*|shoot--.*|cloud-agent)$"))
+    | .metadata.namespace as $namespace | .spec | (.containers + (.initContainers // []))[].image
+    | select((startswith($registry) and test("@sha256:[0-9a-f]{64}$")) | not) | "\($namespace): \(.)"')
+  # The agent of the cloud is no part of a chart.
+  others=$(grep -v "^cloud-agent: $REGISTRY/repot/cloud-local-agent:$VERSION\$" <<<"$others" || true)
+  [ -z "$others" ] || fail "containers in $1 run images that are not of the release, or not by digest: $others"
+}
+
+make_release
+check_materials
+check_signature
+start_registry
+for cluster in $CLUSTERS; do
+  while read -r number; do know_registry "$(node_of "$cluster" "$number")"; done < <(nodes "$cluster")
+done
+push
+say "installing the release from the registry"
+RELEASE_REGISTRY=$REGISTRY RELEASE_VERSION=${VERSION#v} hack/install.sh e2e
+first_shoot
+say "moving the shoot by the plugin of the release"
+tar -xzf "$RELEASE/plugin/kubectl-repot-$VERSION-linux-amd64.tar.gz" -C "$WORK"
+KUBECONFIG=$STATE/garden.kubeconfig timeout 960 "$WORK/kubectl-repot" move demo seed-b --wait --timeout 900 -n garden-dev ||
+  fail "the shoot was not moved to seed-b"
+is_on seed-b || fail "the shoot is not on seed-b after the move"
+for cluster in garden seed-a seed-b infra; do all_by_digest "$cluster"; done
+grep -q "uri: https://releases.example.org/$VERSION/plugin/kubectl-repot-$VERSION-linux-amd64.tar.gz" "$RELEASE/plugin/krew.yaml" ||
+  fail "the manifest for krew lacks the archive"
+say "deleting the shoot"
+at garden -n garden-dev annotate shoot demo confirmation.gardener.cloud/deletion=true >/dev/null
+at garden -n garden-dev delete shoot demo --wait=false >/dev/null
+wait_for 600 "the shoot is deleted" eval "! at garden -n garden-dev get shoot demo"
+say "release $VERSION: installed from a registry, moved a shoot, all images by digest"
