@@ -47,6 +47,18 @@ const NOT_RUN: &[(&str, &str)] = &[
         "kubectl -n kube-system get pods -l k8s-app=tunnel-agent",
         "they are pods of a shoot with nodes",
     ),
+    (
+        r#"helm upgrade --install garden "oci://$registry/charts/garden" --version "$version" -n garden --create-namespace -f docs/operate/examples/garden.values.yaml"#,
+        "hack/release-test.sh installs a release from a registry",
+    ),
+    (
+        r#"helm upgrade --install seed "oci://$registry/charts/seed" --version "$version" -n garden -f "docs/operate/examples/$seed.values.yaml""#,
+        "hack/release-test.sh installs a release from a registry",
+    ),
+    (
+        "kubectl krew install --manifest=plugin/krew.yaml --archive=plugin/kubectl-repot-v0.1.0-linux-amd64.tar.gz",
+        "krew is a program of third parties",
+    ),
 ];
 
 /// What somebody who looks must find in the answer: which seed, what was done last, how far.
