@@ -133,11 +133,9 @@ fn snapshots(
     permit: &Permit,
     stop: CancellationToken,
 ) -> Result<(BoxFuture<'static, Result<()>>, Behind)> {
-    let check = args.owner.check(
-        args.ownership_epoch,
-        args.data_dir.as_deref(),
-        &args.etcd.endpoints,
-    )?;
+    let check = args
+        .owner
+        .check(args.ownership_epoch, args.data_dir.as_deref(), &args.etcd)?;
     let Some(check) = check else {
         let (snapshotter, handle) = Snapshotter::new(settings(&args, permit)?);
         let behind = Behind {
@@ -152,7 +150,7 @@ fn snapshots(
     };
     let store = args.store.open(permit)?.of_epoch(args.ownership_epoch);
     let under = Box::new(move |permit: &Permit| settings(&args, permit));
-    let controller = OwnershipController::new(check, store, permit.clone(), under);
+    let controller = OwnershipController::new(check, store, permit.clone(), under)?;
     let (snapshotter, status) = controller.view();
     let behind = Behind {
         snapshotter,

@@ -1,6 +1,7 @@
 //! Prometheus metrics, with the names that dashboards for this kind of process use.
 
 use crate::etcd::Space;
+use crate::owner::RequestClass;
 use crate::snapshot_name::{Kind, Snapshot};
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
@@ -48,11 +49,20 @@ pub enum Passage {
     Refused,
 }
 
-/// Connections through a gate. A clone counts into the same series.
+/// `class`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClassLabel {
+    class: &'static str,
+}
+
+/// Connections and requests through a gate. A clone counts into the same series. A gate that forwards bytes
+/// knows no requests.
 #[derive(Clone, Default)]
 pub struct GateMetrics {
     passages: Family<PassageLabel, Counter>,
     open: Gauge,
+    requests: Family<ClassLabel, Counter>,
+    writes: Gauge,
 }
 
 impl GateMetrics {
@@ -72,6 +82,27 @@ impl GateMetrics {
             format!("Connections through {gate} now"),
             self.open.clone(),
         );
+        registry.register(
+            format!("{prefix}_requests"),
+            format!("Requests through {gate}, where the gate forwards HTTP/2"),
+            self.requests.clone(),
+        );
+        registry.register(
+            format!("{prefix}_writes_under_way"),
+            format!("Writes through {gate} that etcd has not answered, where the gate forwards HTTP/2"),
+            self.writes.clone(),
+        );
+    }
+
+    /// A request came.
+    pub fn request(&self, class: RequestClass) {
+        let class = class.as_str();
+        self.requests.get_or_create(&ClassLabel { class }).inc();
+    }
+
+    /// Writes were sent to etcd or were answered.
+    pub fn writes(&self, more: i64) {
+        self.writes.inc_by(more);
     }
 
     /// A connection to the gate has ended.

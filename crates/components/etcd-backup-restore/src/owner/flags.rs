@@ -2,8 +2,10 @@
 
 use super::etcd_process::EtcdProcess;
 use super::events::EventsTarget;
+use super::http2::{GateForwarding, Http2GateArgs};
 use super::marker::Marker;
 use crate::bounds::{number, period, period_or_zero};
+use crate::cli::EtcdArgs;
 use crate::error::{Class, Error, Result};
 use clap::Args;
 use ownership::{Authorities, OwnershipClaim, Settings, Silence, Terms};
@@ -95,6 +97,9 @@ pub struct OwnerArgs {
     /// The etcd with the Events, host:port. The name is resolved for each connection.
     #[arg(long, requires_all = ["owner_name", "gate_events_listen_address"])]
     pub gate_events_target: Option<EventsTarget>,
+    /// Protocol of the gate.
+    #[command(flatten)]
+    pub http2: Http2GateArgs,
 }
 
 /// The second gate, for clients of the etcd with the Events.
@@ -114,6 +119,7 @@ pub struct OwnerCheck {
     pub(super) etcd: EtcdProcess,
     pub(super) listen: SocketAddr,
     pub(super) most: usize,
+    pub(super) forwarding: GateForwarding,
     pub(super) events: Option<EventsGate>,
 }
 
@@ -122,13 +128,8 @@ fn wrong(flag: &str, what: impl std::fmt::Display) -> Error {
 }
 
 impl OwnerArgs {
-    /// The owner check, if enabled. `endpoints` are the endpoints of the process's own etcd client.
-    pub fn check(
-        &self,
-        epoch: i64,
-        data_dir: Option<&Path>,
-        endpoints: &[String],
-    ) -> Result<Option<OwnerCheck>> {
+    /// The owner check, if enabled. `etcd` are the flags of the process's own etcd client.
+    pub fn check(&self, epoch: i64, data_dir: Option<&Path>, etcd: &EtcdArgs) -> Result<Option<OwnerCheck>> {
         let Some(name) = &self.owner_name else {
             return Ok(None);
         };
@@ -150,7 +151,7 @@ impl OwnerArgs {
         };
         let authorities = authorities.map_err(|e| wrong("--owner-zone, --owner-authorities", e))?;
         authorities.check(&claim).map_err(|e| wrong("--owner-zone", e))?;
-        ways(listen, target, endpoints)?;
+        ways(listen, target, &etcd.endpoints)?;
         let events = self.events(listen, target)?;
         let room = Room::new(self.gate_max_connections, events.is_some(), open_files());
         Ok(Some(OwnerCheck {
@@ -165,6 +166,7 @@ impl OwnerArgs {
             },
             listen,
             most: room.etcd,
+            forwarding: self.http2.forwarding(etcd)?,
             events: events.map(|(listen, target)| EventsGate {
                 listen,
                 target,

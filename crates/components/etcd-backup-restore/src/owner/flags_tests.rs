@@ -22,11 +22,9 @@ fn judged(flags: &[&str]) -> Result<bool, String> {
     let Command::Server(args) = cli.command else {
         panic!("another command");
     };
-    let checked = args.owner.check(
-        args.ownership_epoch,
-        args.data_dir.as_deref(),
-        &args.etcd.endpoints,
-    );
+    let checked = args
+        .owner
+        .check(args.ownership_epoch, args.data_dir.as_deref(), &args.etcd);
     checked.map(|check| check.is_some()).map_err(|e| e.to_string())
 }
 
@@ -171,6 +169,48 @@ fn the_gate_for_events_is_complete_and_has_a_port_of_its_own() {
     let all: Vec<_> = ["--store-container=b"].iter().chain(&EVENTS).copied().collect();
     let alone = judged(&all).unwrap_err();
     assert!(alone.contains("--owner-name"), "{alone}");
+}
+
+const HTTP2: [&str; 6] = [
+    "--gate-protocol=HTTP2",
+    "--gate-cert=/server/tls.crt",
+    "--gate-key=/server/tls.key",
+    "--gate-client-ca=/ca/ca.crt",
+    "--cacert=/ca/ca.crt",
+    "--cert=/client/tls.crt",
+];
+
+/// A gate that ends TLS has a certificate of its own at etcd. Without a check of clients every client would
+/// have the rights of the gate.
+#[test]
+fn a_gate_for_http2_verifies_the_clients_of_an_etcd_with_tls() {
+    let all: Vec<_> = HTTP2.into_iter().chain(["--key=/client/tls.key"]).collect();
+    assert_eq!(with(&all), Ok(true));
+    for (left_out, word) in [
+        (0, "--gate-protocol=HTTP2"),
+        (1, "--gate-cert"),
+        (2, "--gate-key"),
+        (3, "--gate-client-ca"),
+        (4, "--cacert"),
+    ] {
+        let mut flags = all.clone();
+        flags.remove(left_out);
+        let refused = with(&flags).unwrap_err();
+        assert!(refused.contains(word), "{left_out}: {refused}");
+    }
+    let alone = with(&["--gate-protocol=HTTP2"]).unwrap_err();
+    assert!(alone.contains("must verify the clients"), "{alone}");
+    // Neither side uses TLS.
+    let plain = COMPLETE.map(|flag| match flag {
+        "--endpoints=https://etcd-main-local:2382" => "--endpoints=http://127.0.0.1:2382",
+        flag => flag,
+    });
+    let mut plain = plain.to_vec();
+    plain.extend([TARGET, "--gate-protocol=HTTP2"]);
+    assert_eq!(judged(&plain), Ok(true));
+    plain.extend(&HTTP2[1..4]);
+    let refused = judged(&plain).unwrap_err();
+    assert!(refused.contains("https://"), "{refused}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The gate: etcd listens on loopback, and clients connect to the gate. The gate forwards connections while
 //! the seed owns the shoot. Clients of the etcd with the Events pass a second gate under the same permit.
 //!
-//! TLS passes untouched. Each connection has its own guard with the permit, and each write checks the clock.
-//! When the permit ends, the listener and all connections are closed, and the kernel refuses clients.
+//! The gate forwards bytes, so that TLS passes untouched, or requests (`http2`). Each connection has its own
+//! guard with the permit, and each write checks the clock. When the permit ends, the listener and all
+//! connections are closed, and the kernel refuses clients.
 
 use super::events::EventsTarget;
+use super::http2::Http2Proxy;
 use super::pipe::{Abrupt, join};
 use crate::error::{Class, Error, Result};
 use crate::metrics::{GateMetrics, Passage};
@@ -13,13 +15,14 @@ use nix::sys::socket::{setsockopt, sockopt};
 use permit::Permit;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// etcd is on loopback: etcd accepts the connection at once or not at all.
-const CONNECT: Duration = Duration::from_secs(2);
+pub(super) const CONNECT: Duration = Duration::from_secs(2);
 
 /// Pause after the kernel refused an accept (no file descriptors left): without the pause the accept loop
 /// would spin.
@@ -61,6 +64,8 @@ pub struct Gate {
     pub target: GateTarget,
     /// Connections at a time; more are refused.
     pub most: usize,
+    /// The proxy that forwards the requests of connections; `None`: the gate forwards bytes.
+    pub http2: Option<Arc<Http2Proxy>>,
     /// Measurements.
     pub metrics: GateMetrics,
 }
@@ -93,6 +98,13 @@ impl Gate {
         connections.shutdown().await;
     }
 
+    async fn carry_bytes(&self, mut client: Abrupt, permit: &Permit) -> io::Result<()> {
+        let server = self.target.connect().await?;
+        prepare(&server)?;
+        prepare(client.stream())?;
+        join(&mut client, &mut Abrupt::new(server), permit).await
+    }
+
     async fn accept(&self, listener: TcpListener, connections: &mut JoinSet<()>, permit: &Permit) {
         loop {
             let accepted = tokio::select! {
@@ -101,9 +113,7 @@ impl Gate {
             };
             match accepted {
                 Ok((client, _)) if connections.len() < self.most => {
-                    let (target, permit, metrics) =
-                        (self.target.clone(), permit.clone(), self.metrics.clone());
-                    connections.spawn(carry(Abrupt::new(client), target, permit, metrics));
+                    connections.spawn(carry(Abrupt::new(client), self.clone(), permit.clone()));
                 }
                 Ok((client, _)) => {
                     drop(Abrupt::new(client));
@@ -119,13 +129,13 @@ impl Gate {
 }
 
 /// Forwards a connection, counted while open.
-async fn carry(mut client: Abrupt, target: GateTarget, permit: Permit, metrics: GateMetrics) {
-    let open = Open::new(metrics.clone());
+async fn carry(client: Abrupt, gate: Gate, permit: Permit) {
+    let open = Open::new(gate.metrics.clone());
     let carrying = async {
-        let server = target.connect().await?;
-        prepare(&server)?;
-        prepare(client.stream())?;
-        join(&mut client, &mut Abrupt::new(server), &permit).await
+        match &gate.http2 {
+            Some(proxy) => Box::pin(proxy.serve(client, &permit)).await,
+            None => gate.carry_bytes(client, &permit).await,
+        }
     };
     let carried = if Mutation::BytesWithoutPermit.is_active() {
         Ok(carrying.await)
@@ -133,7 +143,7 @@ async fn carry(mut client: Abrupt, target: GateTarget, permit: Permit, metrics: 
         permit.guard(carrying).await
     };
     drop(open);
-    metrics.passed(match carried {
+    gate.metrics.passed(match carried {
         Ok(Ok(())) => Passage::Ended,
         Ok(Err(_)) => Passage::Broken,
         Err(_) => Passage::Cut,
@@ -141,7 +151,7 @@ async fn carry(mut client: Abrupt, target: GateTarget, permit: Permit, metrics: 
 }
 
 /// Disables Nagle's algorithm, and detects a vanished peer.
-fn prepare(peer: &TcpStream) -> io::Result<()> {
+pub(super) fn prepare(peer: &TcpStream) -> io::Result<()> {
     peer.set_nodelay(true)?;
     setsockopt(peer, sockopt::KeepAlive, &true)?;
     setsockopt(peer, sockopt::TcpKeepIdle, &SILENT)?;
@@ -167,4 +177,4 @@ impl Drop for Open {
 
 #[cfg(test)]
 #[path = "gate_tests.rs"]
-mod tests;
+pub(super) mod tests;

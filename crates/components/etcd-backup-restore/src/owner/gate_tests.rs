@@ -31,6 +31,7 @@ impl World {
             listen: "127.0.0.1:0".parse().unwrap(),
             target: GateTarget::Etcd(server.local_addr().unwrap()),
             most,
+            http2: None,
             metrics: metrics.gate(),
         };
         let suspended = Arc::<AtomicU64>::default();
@@ -132,7 +133,7 @@ async fn after_a_suspension_no_byte_passes() {
 }
 
 /// Bytes that the gate has written and the client has not read, once the gate waits for the client.
-async fn written_and_unread(gate: SocketAddr, client: SocketAddr) -> usize {
+pub(in crate::owner) async fn written_and_unread(gate: SocketAddr, client: SocketAddr) -> usize {
     let mut before = usize::MAX;
     loop {
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();

@@ -23,6 +23,7 @@
 //! | `ownership_controller` | runs the check, and acts on the result (`next_state` of `ownership`) |
 //! | `sealing` | the steps after a loss |
 //! | `gate`, `pipe` | the path of clients to etcd |
+//! | `http2` | the gate as a proxy for HTTP/2 |
 //! | `events` | the etcd with the Events, behind a second gate |
 //! | `marker` | the seal on the volume |
 //! | `witness` | the bucket as second witness |
@@ -33,6 +34,7 @@ mod etcd_process;
 mod events;
 mod flags;
 mod gate;
+mod http2;
 mod marker;
 mod ownership_controller;
 mod pipe;
@@ -43,6 +45,7 @@ mod witness;
 pub use events::EventsTarget;
 pub use flags::{OwnerArgs, OwnerCheck};
 pub use gate::{Gate, GateTarget};
+pub use http2::{GateProtocol, GateTlsPaths, GateTraffic, Http2GateArgs, Http2Proxy, RequestClass};
 pub use marker::Marker;
 pub use ownership_controller::{CurrentSnapshotter, OwnershipController, SettingsUnder};
 pub use status::OwnershipStatus;

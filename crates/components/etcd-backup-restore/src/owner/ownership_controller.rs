@@ -2,6 +2,7 @@
 
 use super::flags::OwnerCheck;
 use super::gate::{Gate, GateTarget};
+use super::http2::{GateForwarding, Http2Proxy};
 use super::status::OwnershipStatus;
 use super::witness::Bucket;
 use crate::error::{Class, Error, Result};
@@ -63,27 +64,41 @@ impl PermittedWork {
 }
 
 /// The gate in front of etcd, and the optional gate in front of the etcd with the Events.
-fn gates(check: &OwnerCheck, metrics: &Metrics) -> Vec<Gate> {
+fn gates(check: &OwnerCheck, metrics: &Metrics) -> Result<Vec<Gate>> {
+    let target = check.etcd.target;
+    let http2 = match &check.forwarding {
+        GateForwarding::Tcp => None,
+        GateForwarding::Http2(tls) => Some(Arc::new(Http2Proxy::new(target, tls.clone(), metrics.gate())?)),
+    };
     let etcd = Gate {
         listen: check.listen,
-        target: GateTarget::Etcd(check.etcd.target),
+        target: GateTarget::Etcd(target),
         most: check.most,
+        http2,
         metrics: metrics.gate(),
     };
     let events = check.events.as_ref().map(|events| Gate {
         listen: events.listen,
         target: GateTarget::Events(events.target.clone()),
         most: events.most,
+        http2: None,
         metrics: metrics.events_gate(),
     });
-    [etcd].into_iter().chain(events).collect()
+    Ok([etcd].into_iter().chain(events).collect())
 }
 
 impl OwnershipController {
     /// Creates the controller with a shut gate; no check has run yet. `store` is the process's own store,
     /// which needs no permit of ownership.
-    #[must_use]
-    pub fn new(check: OwnerCheck, store: Store, process_permit: Permit, settings: SettingsUnder) -> Self {
+    ///
+    /// # Errors
+    /// A certificate of the gate is missing or invalid.
+    pub fn new(
+        check: OwnerCheck,
+        store: Store,
+        process_permit: Permit,
+        settings: SettingsUnder,
+    ) -> Result<Self> {
         let metrics = Arc::<Metrics>::default();
         let epoch = store.epoch();
         let handle = Handle::idle(&store.prefix(), epoch, metrics.clone());
@@ -93,8 +108,8 @@ impl OwnershipController {
             check.authorities.clone(),
             metrics.clone(),
         ));
-        Self {
-            gates: gates(&check, &metrics),
+        Ok(Self {
+            gates: gates(&check, &metrics)?,
             bucket: Arc::new(Bucket {
                 store: Arc::new(store),
                 uid: check.uid.clone(),
@@ -106,7 +121,7 @@ impl OwnershipController {
             settings,
             metrics,
             process_permit,
-        }
+        })
     }
 
     /// For the HTTP interface.

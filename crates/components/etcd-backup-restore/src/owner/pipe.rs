@@ -33,6 +33,10 @@ impl Abrupt {
         &self.stream
     }
 
+    pub(super) fn stream_mut(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
     /// Both sides have finished: the last bytes are to arrive.
     pub(super) fn finish(&mut self) {
         self.done = true;

@@ -1,0 +1,227 @@
+//! The bodies of requests and responses on their path through the gate. A body is read as fast as the
+//! receiver takes the content: flow control of HTTP/2 passes through in both directions.
+
+use super::failure::{EtcdFailure, cancelled};
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tower::BoxError;
+
+/// The code of gRPC after which etcd's client repeats reads and resumes watches.
+pub(super) const UNAVAILABLE: &str = "14";
+
+/// When the gate ends a stream.
+struct StreamEnd(Pin<Box<WaitForCancellationFutureOwned>>);
+
+impl StreamEnd {
+    fn new(end: CancellationToken) -> Self {
+        Self(Box::pin(end.cancelled_owned()))
+    }
+
+    fn has_come(&mut self, context: &mut Context<'_>) -> bool {
+        self.0.poll_unpin(context).is_ready()
+    }
+}
+
+/// The body of a request.
+pub(super) struct RequestBody {
+    content: Incoming,
+    end: Option<StreamEnd>,
+}
+
+impl RequestBody {
+    pub(super) fn new(content: Incoming) -> Self {
+        Self { content, end: None }
+    }
+
+    /// After the end of the stream no message of the client reaches etcd.
+    pub(super) fn of_stream(content: Incoming, end: &CancellationToken) -> Self {
+        Self {
+            content,
+            end: Some(StreamEnd::new(end.clone())),
+        }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.end.as_mut().is_some_and(|end| end.has_come(context)) {
+            return Poll::Ready(Some(Err(cancelled())));
+        }
+        Pin::new(&mut self.content)
+            .poll_frame(context)
+            .map_err(BoxError::from)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.content.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.content.size_hint()
+    }
+}
+
+/// The body of a response.
+pub(super) struct ResponseBody {
+    /// `None` without a body, and after the gate has ended the stream.
+    content: Option<Incoming>,
+    end: Option<StreamEnd>,
+    position: MessagePosition,
+    failure: Option<EtcdFailure>,
+}
+
+impl ResponseBody {
+    pub(super) fn empty() -> Self {
+        Self {
+            content: None,
+            end: None,
+            position: MessagePosition::default(),
+            failure: None,
+        }
+    }
+
+    pub(super) fn new(content: Incoming, failure: &EtcdFailure) -> Self {
+        Self {
+            content: Some(content),
+            failure: Some(failure.clone()),
+            ..Self::empty()
+        }
+    }
+
+    pub(super) fn of_stream(content: Incoming, failure: &EtcdFailure, end: CancellationToken) -> Self {
+        Self {
+            end: Some(StreamEnd::new(end)),
+            ..Self::new(content, failure)
+        }
+    }
+
+    /// Whether the gate ends the stream now. A client that gets a trailer within a message reports an
+    /// internal error instead of the status.
+    fn ends_now(&mut self, context: &mut Context<'_>) -> bool {
+        self.content.is_some()
+            && self.position.is_between_messages()
+            && self.end.as_mut().is_some_and(|end| end.has_come(context))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.ends_now(context) {
+            self.content = None;
+            let status = HeaderName::from_static("grpc-status");
+            let trailers = HeaderMap::from_iter([(status, HeaderValue::from_static(UNAVAILABLE))]);
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        let this = &mut *self;
+        let Some(incoming) = &mut this.content else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(Pin::new(incoming).poll_frame(context));
+        Poll::Ready(match frame {
+            Some(Ok(frame)) => {
+                if let (Some(data), Some(_)) = (frame.data_ref(), &this.end) {
+                    this.position.advance(data);
+                }
+                Some(Ok(frame))
+            }
+            Some(Err(error)) => Some(Err(match &this.failure {
+                Some(failure) => failure.judge(error),
+                None => error.into(),
+            })),
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.content.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Some(content) => content.size_hint(),
+            None => SizeHint::with_exact(0),
+        }
+    }
+}
+
+/// Position in a sequence of gRPC messages: a byte of flags, four bytes of length, the message.
+#[derive(Default)]
+struct MessagePosition {
+    /// Bytes of the head that were read.
+    head: u8,
+    length: u32,
+    /// Bytes of the message that are missing.
+    left: u32,
+}
+
+impl MessagePosition {
+    const HEAD: u8 = 5;
+
+    fn advance(&mut self, mut bytes: &[u8]) {
+        while let Some((first, rest)) = bytes.split_first() {
+            if self.left > 0 {
+                let read = bytes.len().min(self.left as usize);
+                self.left -= u32::try_from(read).unwrap_or(self.left);
+                bytes = bytes.get(read..).unwrap_or_default();
+                continue;
+            }
+            // The flags are shifted out by the length.
+            self.length = (self.length << 8) | u32::from(*first);
+            self.head += 1;
+            if self.head == Self::HEAD {
+                (self.head, self.left) = (0, self.length);
+            }
+            bytes = rest;
+        }
+    }
+
+    fn is_between_messages(&self) -> bool {
+        self.head == 0 && self.left == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_message_is_found_however_the_bytes_are_cut() {
+        let messages: [&[u8]; 4] = [b"", b"a", &[7; 300], &[0; 70_000]];
+        let (mut bytes, mut ends) = (Vec::new(), vec![0]);
+        for message in messages {
+            bytes.push(1);
+            bytes.extend(u32::try_from(message.len()).unwrap_or_default().to_be_bytes());
+            bytes.extend(message);
+            ends.push(bytes.len());
+        }
+        for size in [1, 2, 3, 5, 7, 100, 16_384, bytes.len()] {
+            let (mut position, mut read) = (MessagePosition::default(), 0);
+            for chunk in bytes.chunks(size) {
+                position.advance(chunk);
+                read += chunk.len();
+                assert_eq!(
+                    position.is_between_messages(),
+                    ends.contains(&read),
+                    "{size}: {read}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The limits of connections, streams, headers and buffers.
+//!
+//! No pings: the kernel's keepalive probes detect a peer that is gone, and etcd closes connections that ping
+//! more often than each five seconds. Pings of clients are answered.
+
+use super::tasks::TaskAdder;
+use hyper::{client, server};
+use std::time::Duration;
+
+/// Bound of a TLS handshake: a client that sends nothing does not keep its place among the connections.
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Streams of a client at a time. etcd has no limit; a kube-apiserver has at most some 1,000 requests under
+/// way. A client that waits for a free stream behind its own watches would wait for ever.
+const STREAMS: u32 = 10_000;
+
+/// Bytes of a stream that the gate buffers in each direction while the receiver takes none.
+const WINDOW: u32 = 256 << 10;
+
+/// The same for all streams of a connection together. Streams that stand still must not stop the other
+/// streams: 64 of them fill this window.
+const SHARED_WINDOW: u32 = 64 * WINDOW;
+
+/// Bytes of the headers of a request or response. etcd's errors are in headers too.
+const HEADERS: u32 = 64 << 10;
+
+/// Bytes of a frame, the default of HTTP/2. Clients of etcd never use larger frames.
+const FRAME: u32 = 16 << 10;
+
+/// Streams that were reset before the gate has begun with them. More end the connection: a flood of opened
+/// and reset streams costs the client next to nothing.
+const RESET_AT_ONCE: usize = 1_000;
+
+/// Streams to etcd that the gate has reset, and for which responses are expected still.
+const RESET_STREAMS: usize = STREAMS as usize;
+
+/// The gate's side of a client's connection.
+pub(super) fn of_client(tasks: TaskAdder) -> server::conn::http2::Builder<TaskAdder> {
+    let mut builder = server::conn::http2::Builder::new(tasks);
+    builder
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(SHARED_WINDOW)
+        .max_send_buf_size(WINDOW as usize)
+        .max_frame_size(FRAME)
+        .max_header_list_size(HEADERS)
+        .max_pending_accept_reset_streams(RESET_AT_ONCE)
+        // Counted over the life of a connection, which may be months.
+        .max_local_error_reset_streams(None::<usize>)
+        // Headers of etcd pass unchanged.
+        .auto_date_header(false);
+    builder
+}
+
+/// The gate's side of a connection to etcd.
+pub(super) fn of_etcd(tasks: TaskAdder) -> client::conn::http2::Builder<TaskAdder> {
+    let mut builder = client::conn::http2::Builder::new(tasks);
+    builder
+        .initial_max_send_streams(STREAMS as usize)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(SHARED_WINDOW)
+        .max_send_buf_size(WINDOW as usize)
+        .max_frame_size(FRAME)
+        .max_header_list_size(HEADERS)
+        .max_concurrent_reset_streams(RESET_STREAMS)
+        .max_local_error_reset_streams(None::<usize>);
+    builder
+}

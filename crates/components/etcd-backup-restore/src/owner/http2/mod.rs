@@ -1,0 +1,165 @@
+//! The gate as a proxy for HTTP/2. In contrast to the forwarder of bytes, the proxy terminates TLS and knows
+//! requests: it can hold requests, count writes under way, end streams with a status, and route requests.
+//!
+//! Guarantees, beside those of the gate
+//! - A client without a certificate of the client CA reaches no etcd.
+//! - Headers, trailers, messages, and the reasons of reset streams pass unchanged.
+//! - A body is read as fast as the receiver takes the content. `limits` bounds the buffers.
+//! - A connection of a client has a connection to etcd. If the latter breaks, the former is closed.
+//!
+//! | file | content |
+//! |---|---|
+//! | `etcd_connection` | the connection to etcd of a client's connection |
+//! | `forward` | a request on its path |
+//! | `body` | bodies of requests and responses |
+//! | `failure` | a failure at etcd, and the meaning for the client |
+//! | `traffic` | hold, count, end and route requests |
+//! | `request_class` | reads, writes and streams |
+//! | `limits` | connections, streams, headers, buffers |
+//! | `socket` | the check of the permit before each write |
+//! | `tasks` | the tasks of a connection |
+//! | `tls`, `flags` | certificates, and the flags for them |
+
+mod body;
+mod etcd_connection;
+mod failure;
+mod flags;
+mod forward;
+mod limits;
+mod request_class;
+mod socket;
+mod tasks;
+mod tls;
+mod traffic;
+
+pub(super) use flags::GateForwarding;
+pub use flags::{GateProtocol, Http2GateArgs};
+pub use request_class::RequestClass;
+pub use tls::GateTlsPaths;
+pub use traffic::GateTraffic;
+
+use super::gate::prepare;
+use super::pipe::Abrupt;
+use crate::error::Result;
+use crate::metrics::GateMetrics;
+use etcd_connection::EtcdConnection;
+use failure::EtcdFailure;
+use forward::ClientConnection;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use limits::HANDSHAKE;
+use permit::Permit;
+use socket::{OrderlyEnd, PermittedSocket};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tasks::ConnectionTasks;
+use tls::{GateTls, TlsConfigs};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+/// How long the gate waits for the writes of a client that is gone. Longer than etcd takes for a request: 5 s
+/// and two elections of 1 s.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The proxy of a gate.
+pub struct Http2Proxy {
+    tls: GateTls,
+    traffic: Arc<GateTraffic>,
+    metrics: GateMetrics,
+}
+
+impl Http2Proxy {
+    /// A proxy in front of the etcd at `target`. Without `tls` neither side uses TLS.
+    ///
+    /// # Errors
+    /// A file of a certificate is missing or invalid.
+    pub fn new(target: SocketAddr, tls: Option<GateTlsPaths>, metrics: GateMetrics) -> Result<Self> {
+        Ok(Self {
+            tls: GateTls::new(tls)?,
+            traffic: Arc::new(GateTraffic::new(target, metrics.clone())),
+            metrics,
+        })
+    }
+
+    /// Control of the requests of this gate.
+    #[must_use]
+    pub fn traffic(&self) -> Arc<GateTraffic> {
+        self.traffic.clone()
+    }
+
+    /// Serves the connection of a client until a side ends.
+    pub(super) async fn serve(&self, client: Abrupt, permit: &Permit) -> io::Result<()> {
+        prepare(client.stream())?;
+        let (configs, end) = (self.tls.current(), OrderlyEnd::default());
+        let client = PermittedSocket::new(client, permit, &end);
+        match &configs.clients {
+            Some(acceptor) => {
+                let client = timeout(HANDSHAKE, acceptor.accept(client)).await??;
+                self.serve_http2(client, configs, permit, &end).await
+            }
+            None => self.serve_http2(client, configs, permit, &end).await,
+        }
+    }
+
+    async fn serve_http2<S>(
+        &self,
+        client: S,
+        tls: Arc<TlsConfigs>,
+        permit: &Permit,
+        end: &OrderlyEnd,
+    ) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (adder, mut tasks) = ConnectionTasks::new();
+        let failure = EtcdFailure::default();
+        let mut broken = pin!(failure.recorded());
+        let connection = Arc::new(ClientConnection {
+            etcd: EtcdConnection {
+                traffic: self.traffic.clone(),
+                tls,
+                permit: permit.clone(),
+                tasks: adder.clone(),
+                failure,
+                end: end.clone(),
+                current: None.into(),
+            },
+            traffic: self.traffic.clone(),
+            tasks: adder.clone(),
+            metrics: self.metrics.clone(),
+        });
+        // A client is cut where etcd does not listen, as without a gate.
+        connection.etcd.open().await?;
+        let forward = service_fn(move |request| connection.clone().forward(request));
+        let mut serving = Box::pin(limits::of_client(adder).serve_connection(TokioIo::new(client), forward));
+        let (leaving, mut is_leaving) = (self.traffic.leaving(), false);
+        let served = loop {
+            tokio::select! {
+                biased;
+                served = &mut serving => break served,
+                // The tasks end after the connection.
+                () = &mut tasks => return Err(io::ErrorKind::BrokenPipe.into()),
+                () = &mut broken => return Err(io::ErrorKind::BrokenPipe.into()),
+                () = leaving.cancelled(), if !is_leaving => {
+                    serving.as_mut().graceful_shutdown();
+                    is_leaving = true;
+                }
+            }
+        };
+        if served.is_ok() {
+            end.record();
+        }
+        drop(serving);
+        // Reads and streams of the client end now. The tasks end when etcd has answered the writes.
+        if timeout(ANSWERED_WITHIN, tasks).await.is_err() {
+            tracing::warn!("etcd has not answered a write of a client that is gone");
+        }
+        served.map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+//! The gate as a proxy, between a client and an etcd that the tests play.
+
+mod cuts;
+mod fixture;
+mod permits;
+mod raw;
+mod streams;
+mod tls;
