@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what docs/understand/bench.md has figures of, and prints its tables. Everything runs as processes on this machine, and ends
 # with this script; nothing else should run beside.
-#   hack/bench.sh [idle|state|moves|zones|admission|rights]…      all by default
+#   hack/bench.sh [idle|state|moves|zones|admission|rights|gate]…      all by default
 # BENCH_PROFILE=release measures optimised binaries (they are compiled first; default: dev, dependencies with opt-level 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,9 +12,12 @@ cd "$(dirname "$0")/.."
 LIMIT=5400
 IDLE_SECONDS=60
 profile=${BENCH_PROFILE:-dev}
-wanted=${*:-idle state moves zones admission rights}
+wanted=${*:-idle state moves zones admission rights gate}
 # With the whole workspace, as in hack/test.sh: no dependency is compiled again with other features.
-suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill --test aws --test admission --test rights_scale)
+suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill --test aws --test admission --test rights_scale --test real)
+
+# Tests have switches for safety rules (crate `mutation`), which need debug assertions in every profile.
+if [ "$profile" = release ]; then export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true; fi
 
 hack/packages.sh protobuf-compiler knot util-linux
 hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager s3s-fs moto
@@ -100,9 +103,14 @@ rights() {
   measure "rights of 10 seeds with 250 shoots" rights_of_seeds_follow_a_hand_over_within_seconds
 }
 
+gate() {
+  printf '\n| request | pairs | gate for bytes, median | gate for HTTP/2, median | more, median of pairs | CPU per request, gate for bytes | CPU per request, gate for HTTP/2 |\n|---|---|---|---|---|---|---|\n'
+  measure "requests through both gates" gate_cost::what_a_request_costs_at_each_gate
+}
+
 for part in $wanted; do
   case $part in
-    idle | state | moves | zones | admission | rights) "$part" ;;
-    *) fail "usage: hack/bench.sh [idle|state|moves|zones|admission|rights]…" ;;
+    idle | state | moves | zones | admission | rights | gate) "$part" ;;
+    *) fail "usage: hack/bench.sh [idle|state|moves|zones|admission|rights|gate]…" ;;
   esac
 done

@@ -13,6 +13,8 @@ mod events_history;
 mod evidence;
 mod final_snapshot;
 mod foreign_keys;
+mod gate_cost;
+mod http2_gate;
 mod lab;
 mod memory;
 mod mutations;

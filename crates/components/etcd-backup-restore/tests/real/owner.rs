@@ -24,7 +24,15 @@ pub(super) fn was_fenced_in_time(acknowledged: &[Acknowledged], changed: SystemT
 /// R17-40, R17-41, R17-43, R17-49: no write of any client passes, and no restart takes that back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_was_acknowledged() {
-    let mut stay = Stay::begin().await;
+    fences_a_lost_shoot(Stay::begin().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_for_http2_fences_a_lost_shoot_in_time() {
+    fences_a_lost_shoot(Stay::with_http2().await).await;
+}
+
+async fn fences_a_lost_shoot(mut stay: Stay) {
     let writer = Writer::start(stay.gate.clone());
     writer.goes_on().await;
     let said = stay.ownership().await;

@@ -7,7 +7,15 @@ use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_was_stopped_and_woken_lets_no_byte_through() {
-    let stay = Stay::begin().await;
+    lets_no_byte_through(Stay::begin().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_for_http2_that_was_stopped_and_woken_lets_no_byte_through() {
+    lets_no_byte_through(Stay::with_http2().await).await;
+}
+
+async fn lets_no_byte_through(stay: Stay) {
     let config = EtcdConfig::plain(
         stay.gate.clone(),
         Duration::from_secs(120),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Writes `ca.crt`, `tls.crt` and `tls.key`.
-fn write_certificates(folder: &Path) {
+pub(super) fn write_certificates(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let mut ca = CertificateParams::new(Vec::<String>::new()).unwrap();

@@ -29,6 +29,9 @@ const QUICK: [&str; 7] = [
     "--owner-check-fence=16s",
 ];
 
+/// The gate forwards HTTP/2. `REPOT_GATE_HTTP2` sets this flag in all tests.
+const HTTP2: &str = "--gate-protocol=HTTP2";
+
 /// An etcd on loopback that a simulated kubelet restarts whenever etcd ends.
 struct KeptEtcd {
     starts: Arc<AtomicUsize>,
@@ -106,6 +109,12 @@ impl Stay {
         (Self::with(&settings).await, format!("http://{address}"))
     }
 
+    /// The same with a gate that forwards HTTP/2.
+    pub async fn with_http2() -> Self {
+        let settings: Vec<_> = QUICK.into_iter().chain([HTTP2]).collect();
+        Self::with(&settings).await
+    }
+
     /// Like `begin`, for a source that reaches the zone's server at `authority`.
     pub async fn asking(zone: Zone, authority: &str, settings: &[&str]) -> Self {
         let lab = Lab::new();
@@ -114,6 +123,9 @@ impl Stay {
         let (port, gate) = (free_port(), free_port());
         let endpoint = format!("http://127.0.0.1:{port}");
         let mut flags: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        if std::env::var_os("REPOT_GATE_HTTP2").is_some() && !settings.contains(&HTTP2) {
+            flags.push(HTTP2.to_owned());
+        }
         flags.extend([
             format!("--ownership-epoch={EPOCH}"),
             format!("--data-dir={}", volume.display()),
@@ -183,6 +195,11 @@ impl Stay {
             }
         }
         self.start().await;
+    }
+
+    /// For clients that go past the gate.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     pub fn server(&self) -> &Server {
