@@ -26,6 +26,18 @@ pub struct Flags {
     pub lease: leader_migration::Flags,
 }
 
+/// `--gate-protocol`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum GateProtocol {
+    /// The gate forwards bytes.
+    #[default]
+    #[value(name = "TCP")]
+    Tcp,
+    /// The gate ends TLS and forwards requests.
+    #[value(name = "HTTP2")]
+    Http2,
+}
+
 /// Defaults for unset fields of an Etcd.
 #[derive(Clone, Debug, Args)]
 pub struct Defaults {
@@ -41,6 +53,11 @@ pub struct Defaults {
     /// `HTTPS_PROXY` for buckets behind a proxy. A change restarts the etcds with backups.
     #[arg(long = "etcd-backup-restore-env", value_name = "NAME=VALUE")]
     pub etcd_backup_restore_env: Vec<Variable>,
+
+    /// How the gate in front of an etcd with an owner check forwards (docs/understand/etcd-backup-restore.md).
+    /// A change restarts these etcds.
+    #[arg(long, value_enum, default_value = "TCP")]
+    pub gate_protocol: GateProtocol,
 
     /// How long a copy of backups waits for the source's final snapshot before it copies the existing
     /// snapshots (R17-26). Applies if spec.backup.etcdSnapshotTimeout is unset. Must be longer than a full

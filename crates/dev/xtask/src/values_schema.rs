@@ -139,6 +139,7 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "imageDigests" => {
             json!({"type": "object", "additionalProperties": false, "patternProperties": {TAGGED_IMAGE: text(DIGEST)}})
         }
+        "gateProtocol" => json!({"enum": ["TCP", "HTTP2"]}),
         "pullPolicy" => json!({"enum": ["Always", "IfNotPresent", "Never"]}),
         "replicas" => number(0, 10),
         "maxUnavailable" => number(1, 10),

@@ -228,14 +228,16 @@ fn a_flood_leaves_files_for_the_owner_check() {
     assert!(super::open_files().is_some_and(|limit| limit > 100));
 }
 
-/// The pod with which etcd-druid starts the processes: its golden object.
-const POD: &str =
-    include_str!("../../../etcd-druid/src/objects/snapshots/etcd-main-owner-check.stateful-set.yaml");
+/// The pods with which etcd-druid starts the processes: its golden objects, with both protocols of the gate.
+const PODS: [&str; 2] = [
+    include_str!("../../../etcd-druid/src/objects/snapshots/etcd-main-owner-check.stateful-set.yaml"),
+    include_str!("../../../etcd-druid/src/objects/snapshots/etcd-main-http2-gate.stateful-set.yaml"),
+];
 
 /// The arguments of a command in that pod.
-fn of_druid(command: &str) -> Vec<&'static str> {
+fn of_druid(pod: &'static str, command: &str) -> Vec<&'static str> {
     let first = format!("- {command}");
-    let lines = POD.lines().map(str::trim).skip_while(|line| *line != first);
+    let lines = pod.lines().map(str::trim).skip_while(|line| *line != first);
     let args = lines
         .skip(1)
         .map_while(|line| line.strip_prefix("- ").filter(|arg| arg.starts_with("--")));
@@ -248,7 +250,13 @@ fn of_druid(command: &str) -> Vec<&'static str> {
 /// owner check stays down.
 #[test]
 fn what_etcd_druid_gives_is_taken() {
-    let server = of_druid("server");
+    for pod in PODS {
+        takes(pod);
+    }
+}
+
+fn takes(pod: &'static str) {
+    let server = of_druid(pod, "server");
     for flag in ["--gate-target=", "--gate-events-target="] {
         assert!(server.iter().any(|given| given.starts_with(flag)), "{flag}");
     }
@@ -256,7 +264,7 @@ fn what_etcd_druid_gives_is_taken() {
     let named = ["--owner-authorities=192.0.2.1:53"];
     let flags: Vec<_> = server.iter().chain(&named).copied().collect();
     assert_eq!(judged(&flags), Ok(true));
-    let initialize = of_druid("initialize");
+    let initialize = of_druid(pod, "initialize");
     assert!(initialize.contains(&"--behind-gate"));
     let all = ["etcd-backup-restore", "initialize"].iter().chain(&initialize);
     let cli = Cli::try_parse_from(all).map_err(|e| e.to_string());

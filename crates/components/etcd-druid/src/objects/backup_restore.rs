@@ -9,7 +9,7 @@ use super::{etcd::port, requests, security, volumes};
 use crate::{
     names::{
         BACKUP_CONTAINER, BACKUP_SERVER_MOUNT, CA_MOUNT, CLIENT_MOUNT, DATA_DIR, INITIALIZE_CONTAINER,
-        SOURCE_STORE_MOUNT, STORE_MOUNT, local_host,
+        SERVER_MOUNT, SOURCE_STORE_MOUNT, STORE_MOUNT, local_host,
     },
     wanted::{Backup, OwnerCheck, SourceEnd, Store, ValidatedEtcd},
 };
@@ -168,6 +168,12 @@ fn owner_args(wanted: &ValidatedEtcd, check: &OwnerCheck) -> Vec<String> {
         wanted.etcd.client_port
     ));
     args.push(format!("--gate-target=127.0.0.1:{}", check.etcd_port));
+    if wanted.has_http2_gate() {
+        args.push("--gate-protocol=HTTP2".to_owned());
+        args.push(format!("--gate-cert={SERVER_MOUNT}/tls.crt"));
+        args.push(format!("--gate-key={SERVER_MOUNT}/tls.key"));
+        args.push(format!("--gate-client-ca={CA_MOUNT}/{}", wanted.etcd.tls.ca_key));
+    }
     if let Some(gate) = &check.events_gate {
         args.push(format!("--gate-events-listen-address=0.0.0.0:{}", gate.pod_port));
         args.push(format!("--gate-events-target={}", gate.target));

@@ -11,7 +11,11 @@ use k8s_openapi::{
 use super::{
     services,
     stateful_set::stateful_set,
-    tests::{MAIN, check, etcd, wanted},
+    tests::{MAIN, check, defaults, etcd, wanted},
+};
+use crate::{
+    flags::{Defaults, GateProtocol},
+    wanted::ValidatedEtcd,
 };
 
 /// etcd-main of a shoot with an owner check.
@@ -67,6 +71,22 @@ fn an_etcd_whose_owner_is_checked() {
         stateful_set(&wanted(&checked()).unwrap()),
         &expect_file!["snapshots/etcd-main-owner-check.stateful-set.yaml"],
     );
+}
+
+/// The gate shows the certificate of etcd, and verifies clients with the CA of etcd.
+#[test]
+fn an_etcd_behind_a_gate_for_http2() {
+    let defaults = Defaults {
+        gate_protocol: GateProtocol::Http2,
+        ..defaults()
+    };
+    let with = |etcd: &Etcd| stateful_set(&ValidatedEtcd::new(etcd, &defaults).unwrap());
+    check(
+        with(&checked()),
+        &expect_file!["snapshots/etcd-main-http2-gate.stateful-set.yaml"],
+    );
+    // Without an owner check there is no gate.
+    assert_eq!(with(&etcd(MAIN)), stateful_set(&wanted(&etcd(MAIN)).unwrap()));
 }
 
 /// Clients need no change: Services and their ports stay the same.

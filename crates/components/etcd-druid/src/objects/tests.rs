@@ -10,7 +10,10 @@ use runtime::Error;
 use serde::Serialize;
 
 use super::{copy_job::copy_job, service_account::service_account, services, stateful_set::stateful_set};
-use crate::{flags::Defaults, wanted::ValidatedEtcd};
+use crate::{
+    flags::{Defaults, GateProtocol},
+    wanted::ValidatedEtcd,
+};
 
 /// etcd-main as the gardenlet writes it.
 pub(crate) const MAIN: &str = r"
@@ -58,11 +61,12 @@ pub(crate) fn wanted(etcd: &Etcd) -> Result<ValidatedEtcd, Error> {
     ValidatedEtcd::new(etcd, &defaults())
 }
 
-fn defaults() -> Defaults {
+pub(crate) fn defaults() -> Defaults {
     Defaults {
         etcd_image: "etcd:v3".to_owned(),
         etcd_backup_restore_image: "repot/etcd-backup-restore:dev".to_owned(),
         etcd_backup_restore_env: Vec::new(),
+        gate_protocol: GateProtocol::Tcp,
         final_snapshot_wait: "3m".to_owned(),
     }
 }

@@ -60,13 +60,18 @@ pub fn mounts_of_etcd(wanted: &ValidatedEtcd) -> Vec<VolumeMount> {
 /// data directory.
 #[must_use]
 pub fn mounts_of_server(wanted: &ValidatedEtcd) -> Vec<VolumeMount> {
-    vec![
+    let mut mounts = vec![
         data(wanted),
         read_only(STORE, STORE_MOUNT),
         read_only(CA, CA_MOUNT),
         read_only(CLIENT, CLIENT_MOUNT),
         read_only(BACKUP_SERVER, BACKUP_SERVER_MOUNT),
-    ]
+    ];
+    if wanted.has_http2_gate() {
+        // The gate shows the certificate of etcd.
+        mounts.push(read_only(SERVER, SERVER_MOUNT));
+    }
+    mounts
 }
 
 /// The mounts of the init container that checks or restores the data.

@@ -13,7 +13,12 @@ use super::{
     owner::{OwnerCheck, owner_check},
     tls::{Tls, backup_server, secret},
 };
-use crate::{bytes, flags::Defaults, names::BACKUP_PORT, status::past::has_data};
+use crate::{
+    bytes,
+    flags::{Defaults, GateProtocol},
+    names::BACKUP_PORT,
+    status::past::has_data,
+};
 
 /// How an etcd is backed up.
 #[derive(Clone, Debug)]
@@ -28,6 +33,8 @@ pub struct Backup {
     pub store: Store,
     /// The owner check, if enabled: the owner of the shoot that etcd requires to serve (R17-13).
     pub owner_check: Option<OwnerCheck>,
+    /// How the gate of the owner check forwards.
+    pub gate_protocol: GateProtocol,
     /// Whether the etcd must not start empty: an annotation says so, or the etcd has been ready before.
     pub require_snapshot: bool,
     /// The store from which backups are copied first (R17-24).
@@ -139,6 +146,7 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         server_secret: backup_server(spec.tls.as_ref(), tls, namespace)?,
         store: store_to,
         owner_check: owner_check(&etcd.spec)?,
+        gate_protocol: defaults.gate_protocol,
         require_snapshot: require_snapshot(etcd),
         source,
         source_end: spec.required_revision.map(|revision| SourceEnd {

@@ -19,7 +19,7 @@ use runtime::{Error, Result};
 
 use crate::{
     bytes,
-    flags::Defaults,
+    flags::{Defaults, GateProtocol},
     names::{CLIENT_PORT, DRUID_CONTINUES_EPOCH, OWNERSHIP_EPOCH, PEER_PORT},
 };
 
@@ -219,6 +219,13 @@ impl ValidatedEtcd {
     #[must_use]
     pub fn gate(&self) -> Option<&OwnerCheck> {
         self.backup.as_ref()?.owner_check.as_ref()
+    }
+
+    /// Whether the gate ends the TLS of clients.
+    #[must_use]
+    pub fn has_http2_gate(&self) -> bool {
+        let forwards_http2 = |backup: &Backup| backup.gate_protocol == GateProtocol::Http2;
+        self.gate().is_some() && self.backup.as_ref().is_some_and(forwards_http2)
     }
 
     /// The gate for clients of the etcd with the Events.
