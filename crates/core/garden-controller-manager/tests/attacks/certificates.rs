@@ -120,9 +120,9 @@ pub async fn a_withdrawn_certificate_has_no_rights(garden: &Garden) {
 
     // A change of the project gives no right back.
     garden
-        .shoot("later", SEED, Some(SEED), ("Reconcile", "Succeeded"))
+        .shoot("robbed-later", SEED, Some(SEED), ("Reconcile", "Succeeded"))
         .await;
-    garden.secret("later.kubeconfig", "Opaque").await;
+    garden.secret("robbed-later.kubeconfig", "Opaque").await;
     garden
         .shoot("of-a", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
         .await;
@@ -130,7 +130,7 @@ pub async fn a_withdrawn_certificate_has_no_rights(garden: &Garden) {
     let of_a: Api<Secret> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     garden::until_allowed(|| read(&of_a, "of-a.kubeconfig")).await;
     refused(
-        secrets.get("later.kubeconfig").await.map(drop),
+        secrets.get("robbed-later.kubeconfig").await.map(drop),
         "cannot get resource \"secrets\"",
     );
 }

@@ -49,10 +49,10 @@ pub async fn a_domain_belongs_to_one_shoot(garden: &Garden) {
     let victims: Api<Shoot> = garden.admin(NAMESPACE);
     allowed(
         garden
-            .apply(&victims, "named", shoot_with_domain("named", DOMAIN))
+            .apply(&victims, "with-domain", shoot_with_domain("with-domain", DOMAIN))
             .await,
     );
-    until_reserved(&victims, "named", DOMAIN).await;
+    until_reserved(&victims, "with-domain", DOMAIN).await;
 
     let editor = garden.editor_of_shoots(ATTACKERS).await.unwrap();
     let shoots: Api<Shoot> = Api::namespaced(editor, ATTACKERS);
@@ -83,8 +83,13 @@ pub async fn a_domain_belongs_to_one_shoot(garden: &Garden) {
         allowed(shoots.delete(name, &DeleteParams::default()).await.map(drop));
     }
     // The reservation ends with its Shoot.
-    allowed(garden.patch(&victims, "named", confirmed).await);
-    allowed(victims.delete("named", &DeleteParams::default()).await.map(drop));
+    allowed(garden.patch(&victims, "with-domain", confirmed).await);
+    allowed(
+        victims
+            .delete("with-domain", &DeleteParams::default())
+            .await
+            .map(drop),
+    );
     allowed(
         garden
             .apply(&shoots, "next", shoot_with_domain("next", DOMAIN))
@@ -246,7 +251,7 @@ async fn until_reserved(shoots: &Api<Shoot>, name: &str, domain: &str) {
 async fn until_refused(garden: &Garden, name: &str) {
     let note = until_reported(garden, name, "DomainRefused").await;
     assert!(note.contains("the domain of a second Shoot"), "{note}");
-    assert!(!note.contains("named"), "{name}: {note}");
+    assert!(!note.contains("with-domain"), "{name}: {note}");
 }
 
 /// The text of the Event about a Shoot of the attacker.

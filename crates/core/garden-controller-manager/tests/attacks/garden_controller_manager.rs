@@ -179,6 +179,9 @@ pub async fn it_changes_no_owners_and_no_credentials(garden: &Garden) {
     renamed["name"] = json!("renewed");
     let renamed = spec(json!({"credentialsRef": renamed}));
     allowed(try_patch(&buckets, "owned", &renamed).await);
+    // Without a namespace, the reference is to the namespace of the seed.
+    let short = json!({"kind": "Secret", "namespace": null, "name": "backup"});
+    allowed(try_patch(&buckets, "owned", &spec(json!({"credentialsRef": short}))).await);
     let finalizer = json!({"metadata": {"finalizers": ["gardener"]}});
     allowed(try_patch(&projects, "dev", &finalizer).await);
 }

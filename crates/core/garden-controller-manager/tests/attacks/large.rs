@@ -85,8 +85,9 @@ pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
 }
 
 /// An object near the largest request to etcd would refuse the next write of everybody, a deletion included.
+/// After a user has filled an object up to the bound, its seed and garden-controller-manager still write.
 async fn managers_of_fields_leave_room_for_others(garden: &Garden, tenant: &Api<DynamicObject>) {
-    const WORDS: &str = "metadata.managedFields has more than 64 entries or 262144 characters";
+    const WORDS: &str = "metadata.managedFields has more than";
     garden
         .shoot("owned", "seed-a", Some("seed-a"), ("Create", "Succeeded"))
         .await;
@@ -96,19 +97,47 @@ async fn managers_of_fields_leave_room_for_others(garden: &Garden, tenant: &Api<
             "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields})
     };
     let of = |entries: Vec<Value>| json!({"metadata": {"managedFields": entries}});
-    let large: serde_json::Map<_, _> = (0..20_000)
-        .map(|n| (format!("f:field-{n:05}"), json!({})))
-        .collect();
-    let large = of(vec![entry("m", json!({"f:spec": large}))]);
-    let many = of((0..65)
-        .map(|n| entry(&format!("m{n}"), json!({"f:spec": {}})))
-        .collect());
-    for body in [&large, &many] {
-        for attacker in [tenant, &gardenlet] {
-            refused(garden.patch(attacker, "owned", body.clone()).await, WORDS);
-        }
+    let large = |count: usize| {
+        let fields = (0..count).map(|number| (format!("f:field-{number:05}"), json!({})));
+        of(vec![entry(
+            "m",
+            json!({"f:spec": fields.collect::<serde_json::Map<_, _>>()}),
+        )])
+    };
+    let many = |count: usize| {
+        of((0..count)
+            .map(|number| entry(&format!("m{number}"), json!({"f:spec": {}})))
+            .collect())
+    };
+    // A scenario before this takes the policy away for a time.
+    garden::until_refused_with(WORDS, || garden::try_patch(tenant, "owned", &many(33))).await;
+    for (attacker, body) in [
+        (tenant, large(20_000)),
+        (tenant, many(33)),
+        (&gardenlet, large(20_000)),
+        (&gardenlet, many(65)),
+    ] {
+        refused(garden.patch(attacker, "owned", body).await, WORDS);
     }
-    garden.patch(tenant, "owned", confirmation()).await.unwrap();
+    allowed(garden.patch(tenant, "owned", many(31)).await);
+    let labelled = |key: &str| json!({"metadata": {"labels": {key: "x"}}});
+    allowed(
+        garden
+            .patch(&gardenlet, "owned", labelled("shoot.gardener.cloud/status"))
+            .await,
+    );
+    allowed(garden.patch(&gardenlet, "owned", many(63)).await);
+    let manager = shoots(&garden.manager);
+    let status = json!({"status": {"constraints": []}});
+    allowed(
+        garden
+            .patch_status(&manager, "owned", status["status"].clone())
+            .await,
+    );
+    garden
+        .patch(&garden.admin::<Shoot>(NAMESPACE), "owned", confirmation())
+        .await
+        .unwrap();
     tenant.delete("owned", &DeleteParams::default()).await.unwrap();
 }
 
