@@ -59,6 +59,15 @@ const NOT_RUN: &[(&str, &str)] = &[
         "kubectl krew install --manifest=plugin/krew.yaml --archive=plugin/kubectl-repot-v0.1.0-linux-amd64.tar.gz",
         "krew is a program of third parties",
     ),
+    (
+        r#"kubectl auth can-i patch seeds --as="$user" --as-group=gardener.cloud:system:seeds --as-group=system:authenticated"#,
+        "kubectl fails with the expected answer",
+    ),
+    (
+        r#"kubectl -n "$namespace" get secret "$1" -o json |"#,
+        "it is a line of a function",
+    ),
+    ("kubectl replace --force -f -", "it is a line of a function"),
 ];
 
 /// What somebody who looks must find in the answer: which seed, what was done last, how far.
@@ -89,6 +98,10 @@ const SHOWS: &[(&str, &[&str])] = &[
         &["3"],
     ),
 ];
+
+/// Commands whose answer is empty.
+const SHOWS_NOTHING: &[&str] =
+    &[r#"kubectl get rolebindings -A --field-selector "metadata.name=gardener.cloud:seed:$seed""#];
 
 /// What a command must leave in the Shoot, and where. The first ones are those of the runbook for a dead
 /// seed.
@@ -370,7 +383,7 @@ async fn type_in(desk: &Desk, text: &str) -> Result<()> {
     }
     let ProgramOutput { success, out, err } = desk.run("bash", &["-c", text]).await?;
     ensure!(success, "{out}{err}");
-    let asks = text.contains(" get ") || text.contains(" describe ");
+    let asks = (text.contains(" get ") || text.contains(" describe ")) && !SHOWS_NOTHING.contains(&text);
     // A server without nodes has none to show.
     ensure!(
         !asks || !out.trim().is_empty() || text.contains("get nodes"),

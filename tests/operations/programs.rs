@@ -101,6 +101,7 @@ impl Desk {
             .env("KUBECACHEDIR", self.folder.path().join("cache"))
             .env("PATH", path)
             .envs([("seed", "seed-a"), ("from", "seed-a"), ("to", "seed-b")])
+            .env("user", "gardener.cloud:system:seed:seed-a")
             .stdin(Stdio::null())
             .kill_on_drop(true);
         match &self.kubeconfig {

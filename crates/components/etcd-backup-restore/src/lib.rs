@@ -21,6 +21,7 @@ pub mod delta;
 pub mod duration;
 pub mod error;
 pub mod etcd;
+pub mod etcd_flags;
 pub mod full;
 pub mod garbage;
 pub mod integrity;

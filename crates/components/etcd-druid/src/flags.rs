@@ -54,7 +54,8 @@ pub struct Defaults {
     #[arg(long = "etcd-backup-restore-env", value_name = "NAME=VALUE")]
     pub etcd_backup_restore_env: Vec<Variable>,
 
-    /// How the gate in front of an etcd with an owner check forwards (docs/understand/etcd-backup-restore.md).
+    /// How the gate in front of an etcd with an owner check forwards:
+    /// docs/understand/etcd-backup-restore.md.
     /// A change restarts these etcds.
     #[arg(long, value_enum, default_value = "TCP")]
     pub gate_protocol: GateProtocol,

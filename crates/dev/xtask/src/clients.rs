@@ -45,6 +45,7 @@ const WAYS: &[Way] = &[
             // The gate before etcd: checks the permit before each write, and answers nothing without a
             // permit.
             "crates/components/etcd-backup-restore/src/owner/gate.rs",
+            "crates/components/etcd-backup-restore/src/owner/peer.rs",
             // The gate behind Kubernetes' cloud-controller-manager, with the same check before each write.
             "crates/providers/aws/cloud-controller-manager-aws/src/gate.rs",
             // The tunnel's agent: runs in the shoot, and connects only to targets that the API server

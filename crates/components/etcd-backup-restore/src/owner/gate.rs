@@ -7,11 +7,11 @@
 
 use super::events::EventsTarget;
 use super::http2::Http2Proxy;
+use super::peer::{connect, prepare};
 use super::pipe::{Abrupt, join};
 use crate::error::{Class, Error, Result};
 use crate::metrics::{GateMetrics, Passage};
 use mutation::Mutation;
-use nix::sys::socket::{setsockopt, sockopt};
 use permit::Permit;
 use std::io;
 use std::net::SocketAddr;
@@ -19,20 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
-
-/// etcd is on loopback: etcd accepts the connection at once or not at all.
-pub(super) const CONNECT: Duration = Duration::from_secs(2);
+use tokio::time::sleep;
 
 /// Pause after the kernel refused an accept (no file descriptors left): without the pause the accept loop
 /// would spin.
 const NO_MORE: Duration = Duration::from_millis(100);
-
-/// Seconds until a silent client is probed: much longer than a network hiccup.
-const SILENT: u32 = 60;
-
-/// Seconds between two keep-alive probes of a silent client.
-const QUESTIONS: u32 = 10;
 
 /// The target of a gate.
 #[derive(Clone, Debug)]
@@ -46,7 +37,7 @@ pub enum GateTarget {
 impl GateTarget {
     async fn connect(&self) -> io::Result<TcpStream> {
         match self {
-            Self::Etcd(address) => timeout(CONNECT, TcpStream::connect(address)).await?,
+            Self::Etcd(address) => connect(*address).await,
             Self::Events(target) => {
                 let connecting = async { TcpStream::connect(target.resolve().await?.as_slice()).await };
                 target.within_bound(connecting).await
@@ -148,15 +139,6 @@ async fn carry(client: Abrupt, gate: Gate, permit: Permit) {
         Ok(Err(_)) => Passage::Broken,
         Err(_) => Passage::Cut,
     });
-}
-
-/// Disables Nagle's algorithm, and detects a vanished peer.
-pub(super) fn prepare(peer: &TcpStream) -> io::Result<()> {
-    peer.set_nodelay(true)?;
-    setsockopt(peer, sockopt::KeepAlive, &true)?;
-    setsockopt(peer, sockopt::TcpKeepIdle, &SILENT)?;
-    setsockopt(peer, sockopt::TcpKeepInterval, &QUESTIONS)?;
-    Ok(())
 }
 
 /// Counts a connection while it is open.

@@ -3,10 +3,12 @@
 
 use super::*;
 use crate::metrics::Metrics;
+use nix::sys::socket::sockopt;
 use permit::{Clock, Issuer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// Longer than any step takes on a busy machine.

@@ -22,7 +22,7 @@
 //! | `flags` | the command line, validated |
 //! | `ownership_controller` | runs the check, and acts on the result (`next_state` of `ownership`) |
 //! | `sealing` | the steps after a loss |
-//! | `gate`, `pipe` | the path of clients to etcd |
+//! | `gate`, `peer`, `pipe` | the path of clients to etcd |
 //! | `http2` | the gate as a proxy for HTTP/2 |
 //! | `events` | the etcd with the Events, behind a second gate |
 //! | `marker` | the seal on the volume |
@@ -37,6 +37,7 @@ mod gate;
 mod http2;
 mod marker;
 mod ownership_controller;
+mod peer;
 mod pipe;
 mod sealing;
 mod status;

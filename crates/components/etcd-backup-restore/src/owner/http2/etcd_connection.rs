@@ -8,7 +8,7 @@ use super::socket::{OrderlyEnd, PermittedSocket};
 use super::tasks::TaskAdder;
 use super::tls::TlsConfigs;
 use super::traffic::GateTraffic;
-use crate::owner::gate::{CONNECT, prepare};
+use crate::owner::peer::{connect, prepare};
 use crate::owner::pipe::Abrupt;
 use h2::Reason;
 use http::{Request, Response};
@@ -20,7 +20,6 @@ use permit::Permit;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::either::Either;
@@ -97,7 +96,7 @@ impl EtcdConnection {
     }
 
     async fn connect(&self, target: SocketAddr) -> io::Result<SendRequest<RequestBody>> {
-        let stream = timeout(CONNECT, TcpStream::connect(target)).await??;
+        let stream = connect(target).await?;
         let stream = Abrupt::new(stream);
         prepare(stream.stream())?;
         let socket = PermittedSocket::new(stream, &self.permit, &self.end);

@@ -1,8 +1,8 @@
 //! Flags of the gate as a proxy for HTTP/2.
 
 use super::GateTlsPaths;
-use crate::cli::EtcdArgs;
 use crate::error::{Class, Error, Result};
+use crate::etcd_flags::EtcdArgs;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -38,7 +38,7 @@ pub use request_class::RequestClass;
 pub use tls::GateTlsPaths;
 pub use traffic::GateTraffic;
 
-use super::gate::prepare;
+use super::peer::prepare;
 use super::pipe::Abrupt;
 use crate::error::Result;
 use crate::metrics::GateMetrics;

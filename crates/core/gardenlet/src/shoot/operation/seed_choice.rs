@@ -25,6 +25,6 @@ pub(super) async fn check(facts: &Facts) -> Result<()> {
     }
     Err(Error::config(
         ErrorCode::ErrConfigurationProblem,
-        format!("{sentence}, or name another seed in spec.seedName."),
+        format!("{sentence}, or delete this Shoot and create the Shoot with another seed."),
     ))
 }
