@@ -75,6 +75,7 @@ step layering hack/xtask.sh layering
 step flows hack/xtask.sh flows
 step language hack/xtask.sh language
 step links hack/xtask.sh links
+step rights hack/xtask.sh rights
 step "generated files" hack/xtask.sh generate --check
 step charts charts
 step alerts alerts

@@ -1,5 +1,6 @@
-//! Generated files: definitions and pages from `api`, `docs/understand/flows.md` from the flows, and
-//! `values.schema.json` of each chart and `docs/look-up/values.md` from the values of the charts.
+//! Generated files: definitions and pages from `api`, `docs/understand/flows.md` from the flows,
+//! `values.schema.json` of each chart and `docs/look-up/values.md` from the values of the charts, and
+//! `docs/look-up/rights.md` from the roles of the charts.
 //!
 //! This task owns the folders below `crds/` and `docs/look-up/kinds`. A file that is not generated any more
 //! is removed (or, with `--check`, reported).
@@ -12,7 +13,7 @@ use std::{
 
 use anyhow::{Context, bail};
 
-use crate::{flows, reference, values_page, values_schema};
+use crate::{flows, reference, rights, values_page, values_schema};
 
 /// Writes the generated files, or with `check` only compares them.
 pub fn run(check: bool) -> anyhow::Result<()> {
@@ -50,6 +51,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     files.extend(reference::files()?);
     files.extend(values_schema::files(root)?);
     files.insert(PathBuf::from(values_page::PAGE), values_page::page(root)?);
+    files.insert(PathBuf::from(rights::PAGE), rights::page(root)?);
     Ok(files)
 }
 

@@ -15,6 +15,7 @@ mod links;
 mod modules;
 mod mutations;
 mod reference;
+mod rights;
 mod sources;
 mod untested;
 mod values_page;
@@ -32,7 +33,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Writes the files that are generated: crds/, docs/look-up/kinds, docs/understand/flows.md,
-    /// docs/look-up/values.md, values.schema.json of each chart.
+    /// docs/look-up/values.md, docs/look-up/rights.md, values.schema.json of each chart. Needs helm in PATH.
     Generate {
         /// Writes no file; fails if a file differs from the file that would be written.
         #[arg(long)]
@@ -54,6 +55,8 @@ enum Task {
     /// Checks that processes export the metrics of alerts and dashboards, and that each alert has a test and
     /// a runbook.
     Alerts,
+    /// Compares the rights in the garden with the requests in the sources. Needs helm in PATH.
+    Rights,
     /// Checks that links in pages lead to files and headings of the repository, and that the repository has
     /// the source files that pages name.
     Links,
@@ -67,6 +70,7 @@ fn main() -> std::process::ExitCode {
         Task::Layering => layering::run(),
         Task::Language { lower } => language::run(lower),
         Task::Links => links::run(),
+        Task::Rights => rights::run(),
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,
