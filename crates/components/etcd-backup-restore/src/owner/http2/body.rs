@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 use tower::BoxError;
 
 /// The code of gRPC after which etcd's client repeats reads and resumes watches.
@@ -30,7 +30,14 @@ impl StreamEnd {
 /// The body of a request.
 pub(super) struct RequestBody {
     content: Incoming,
-    end: Option<StreamEnd>,
+    end: Option<RequestEnd>,
+}
+
+/// The end of the requests of a stream. A reset towards etcd also ends the responses, and would cut the
+/// message under way: the reset waits for the end of the response.
+struct RequestEnd {
+    stream: StreamEnd,
+    response: StreamEnd,
 }
 
 impl RequestBody {
@@ -38,12 +45,16 @@ impl RequestBody {
         Self { content, end: None }
     }
 
-    /// After the end of the stream no message of the client reaches etcd.
-    pub(super) fn of_stream(content: Incoming, end: &CancellationToken) -> Self {
-        Self {
-            content,
-            end: Some(StreamEnd::new(end.clone())),
-        }
+    /// After `stream` no message of the client reaches etcd. The request is reset when `response` has come,
+    /// too.
+    pub(super) fn of_stream(
+        content: Incoming,
+        stream: &CancellationToken,
+        response: &CancellationToken,
+    ) -> Self {
+        let [stream, response] = [stream, response].map(|end| StreamEnd::new(end.clone()));
+        let end = Some(RequestEnd { stream, response });
+        Self { content, end }
     }
 }
 
@@ -55,8 +66,14 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.end.as_mut().is_some_and(|end| end.has_come(context)) {
-            return Poll::Ready(Some(Err(cancelled())));
+        if let Some(end) = &mut self.end
+            && end.stream.has_come(context)
+        {
+            return if end.response.has_come(context) {
+                Poll::Ready(Some(Err(cancelled())))
+            } else {
+                Poll::Pending
+            };
         }
         Pin::new(&mut self.content)
             .poll_frame(context)
@@ -79,6 +96,8 @@ pub(super) struct ResponseBody {
     end: Option<StreamEnd>,
     position: MessagePosition,
     failure: Option<EtcdFailure>,
+    /// Reports the end of the response to the body of the request.
+    _ended: Option<DropGuard>,
 }
 
 impl ResponseBody {
@@ -88,6 +107,7 @@ impl ResponseBody {
             end: None,
             position: MessagePosition::default(),
             failure: None,
+            _ended: None,
         }
     }
 
@@ -99,9 +119,15 @@ impl ResponseBody {
         }
     }
 
-    pub(super) fn of_stream(content: Incoming, failure: &EtcdFailure, end: CancellationToken) -> Self {
+    pub(super) fn of_stream(
+        content: Incoming,
+        failure: &EtcdFailure,
+        end: CancellationToken,
+        ended: DropGuard,
+    ) -> Self {
         Self {
             end: Some(StreamEnd::new(end)),
+            _ended: Some(ended),
             ..Self::new(content, failure)
         }
     }

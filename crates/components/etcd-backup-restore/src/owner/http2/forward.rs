@@ -81,9 +81,11 @@ impl ClientConnection {
 
     async fn stream(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Failure> {
         let end = self.traffic.admit().await?;
-        let request = request.map(|content| RequestBody::of_stream(content, &end));
+        let response_ended = CancellationToken::new();
+        let request = request.map(|content| RequestBody::of_stream(content, &end, &response_ended));
+        let ended = response_ended.drop_guard();
         let response = until(&end, self.etcd.send(request)).await?;
-        Ok(response.map(|content| ResponseBody::of_stream(content, &self.etcd.failure, end)))
+        Ok(response.map(|content| ResponseBody::of_stream(content, &self.etcd.failure, end, ended)))
     }
 
     fn passed(&self, response: Response<Incoming>) -> Response<ResponseBody> {

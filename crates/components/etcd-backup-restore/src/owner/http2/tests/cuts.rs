@@ -141,7 +141,8 @@ async fn clients_that_are_asked_to_leave_finish_their_requests() {
     let _ = client.end().await;
     world.shows("etcdbr_gate_open_connections 0").await;
     // New connections are served.
-    let asked = world.client().await.call(PUT).await;
+    let other = world.client().await;
+    let asked = other.call(PUT).await;
     world.etcd.next().await.answer(b"done");
     in_time(asked.response).await.unwrap();
 }

@@ -218,7 +218,10 @@ impl Client {
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
-        let (sender, serving) = h2::client::handshake(stream).await.unwrap();
+        let mut builder = h2::client::Builder::new();
+        // The budget of h2 for small frames grows with this window.
+        builder.initial_connection_window_size(16 << 20);
+        let (sender, serving) = builder.handshake(stream).await.unwrap();
         let mut connection = JoinSet::new();
         connection.spawn(serving);
         Self { sender, connection }

@@ -332,7 +332,8 @@ async fn headers_that_are_too_large_end_their_request_only() {
         refused.as_ref().is_err() || refused.as_ref().is_ok_and(|refused| refused.status() == 431),
         "{refused:?}"
     );
-    let asked = world.client().await.call(PUT).await;
+    let other = world.client().await;
+    let asked = other.call(PUT).await;
     world.etcd.next().await.answer(b"answer");
     assert_eq!(read(in_time(asked.response).await.unwrap()).await.0, b"answer");
 }
