@@ -14,12 +14,16 @@ pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// way. A client that waits for a free stream behind its own watches would wait for ever.
 const STREAMS: u32 = 10_000;
 
-/// Bytes of a stream that the gate buffers in each direction while the receiver takes none.
-const WINDOW: u32 = 256 << 10;
+/// Bytes of a stream that the gate takes from the sender, in each direction, while the receiver takes none. A
+/// smaller window makes the sender of a large range wait for the gate.
+const WINDOW: u32 = 1 << 20;
 
 /// The same for all streams of a connection together. Streams that stand still must not stop the other
-/// streams: 64 of them fill this window.
-const SHARED_WINDOW: u32 = 64 * WINDOW;
+/// streams: 32 of them fill this window.
+const SHARED_WINDOW: u32 = 32 * WINDOW;
+
+/// Bytes of a stream that wait for the socket of the receiver.
+const SEND_BUFFER: usize = 256 << 10;
 
 /// Bytes of the headers of a request or response. etcd's errors are in headers too.
 const HEADERS: u32 = 64 << 10;
@@ -41,7 +45,7 @@ pub(super) fn of_client(tasks: TaskAdder) -> server::conn::http2::Builder<TaskAd
         .max_concurrent_streams(STREAMS)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(SHARED_WINDOW)
-        .max_send_buf_size(WINDOW as usize)
+        .max_send_buf_size(SEND_BUFFER)
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS)
         .max_pending_accept_reset_streams(RESET_AT_ONCE)
@@ -59,7 +63,7 @@ pub(super) fn of_etcd(tasks: TaskAdder) -> client::conn::http2::Builder<TaskAdde
         .initial_max_send_streams(STREAMS as usize)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(SHARED_WINDOW)
-        .max_send_buf_size(WINDOW as usize)
+        .max_send_buf_size(SEND_BUFFER)
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS)
         .max_concurrent_reset_streams(RESET_STREAMS)

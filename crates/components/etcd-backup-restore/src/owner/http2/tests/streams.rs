@@ -272,8 +272,7 @@ async fn a_slow_receiver_stops_the_sender_and_no_other_stream() {
         }
     }
     let other = timeout(PATIENCE, async {
-        let other = world.client().await;
-        let asked = other.call(RANGE).await;
+        let asked = client.call(RANGE).await;
         world.etcd.next().await.answer(b"answer");
         read(asked.response.await.unwrap()).await
     });
