@@ -142,7 +142,7 @@ fn the_chart_binds_no_right_to_all_gardenlets() {
     let read_chart = |file: &str| std::fs::read_to_string(format!("{charts}/{file}")).unwrap();
     assert!(read_chart("values.yaml").contains("\n  bindGroup: false\n"));
     let bindings = read_chart("templates/gardenlets-bindings.yaml");
-    assert!(bindings.starts_with("{{- if .Values.gardenlets.bindGroup }}\n"));
+    assert!(bindings.starts_with("{{- if ((.Values.gardenlets).bindGroup) }}\n"));
     for (file, document) in garden::rights_of_charts() {
         let subjects = document["subjects"].as_array().into_iter().flatten();
         let of_group = subjects.filter(|subject| subject["kind"] == "Group").count();
