@@ -81,64 +81,6 @@ pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
     whoever_fills_it_keeps_nobody_from_his_work(garden, &tenant).await;
     from_before_the_bounds(garden, &tenant).await;
     what_its_writer_says_of_it_is_read_over(garden, &tenant).await;
-    managers_of_fields_leave_room_for_others(garden, &tenant).await;
-}
-
-/// An object near the largest request to etcd would refuse the next write of everybody, a deletion included.
-/// After a user has filled an object up to the bound, its seed and garden-controller-manager still write.
-async fn managers_of_fields_leave_room_for_others(garden: &Garden, tenant: &Api<DynamicObject>) {
-    const WORDS: &str = "metadata.managedFields has more than";
-    garden
-        .shoot("owned", "seed-a", Some("seed-a"), ("Create", "Succeeded"))
-        .await;
-    let gardenlet = shoots(&garden.seed_a);
-    let entry = |manager: &str, fields: Value| {
-        json!({"manager": manager, "operation": "Apply", "apiVersion": "core.gardener.cloud/v1beta1",
-            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields})
-    };
-    let of = |entries: Vec<Value>| json!({"metadata": {"managedFields": entries}});
-    let large = |count: usize| {
-        let fields = (0..count).map(|number| (format!("f:field-{number:05}"), json!({})));
-        of(vec![entry(
-            "m",
-            json!({"f:spec": fields.collect::<serde_json::Map<_, _>>()}),
-        )])
-    };
-    let many = |count: usize| {
-        of((0..count)
-            .map(|number| entry(&format!("m{number}"), json!({"f:spec": {}})))
-            .collect())
-    };
-    // A scenario before this takes the policy away for a time.
-    garden::until_refused_with(WORDS, || garden::try_patch(tenant, "owned", &many(33))).await;
-    for (attacker, body) in [
-        (tenant, large(20_000)),
-        (tenant, many(33)),
-        (&gardenlet, large(20_000)),
-        (&gardenlet, many(65)),
-    ] {
-        refused(garden.patch(attacker, "owned", body).await, WORDS);
-    }
-    allowed(garden.patch(tenant, "owned", many(31)).await);
-    let labelled = |key: &str| json!({"metadata": {"labels": {key: "x"}}});
-    allowed(
-        garden
-            .patch(&gardenlet, "owned", labelled("shoot.gardener.cloud/status"))
-            .await,
-    );
-    allowed(garden.patch(&gardenlet, "owned", many(63)).await);
-    let manager = shoots(&garden.manager);
-    let status = json!({"status": {"constraints": []}});
-    allowed(
-        garden
-            .patch_status(&manager, "owned", status["status"].clone())
-            .await,
-    );
-    garden
-        .patch(&garden.admin::<Shoot>(NAMESPACE), "owned", confirmation())
-        .await
-        .unwrap();
-    tenant.delete("owned", &DeleteParams::default()).await.unwrap();
 }
 
 /// Its seed, and an operator who has a shoot taken over, write into metadata that a tenant has filled; the
