@@ -12,6 +12,7 @@
 //! - [`PlayedKubelet`]: simulates only the kubelet's part of a pod's status, so that Deployments,
 //!   StatefulSets and Jobs become ready.
 //!
+//! [`eventually`], [`timeout`] and [`measured`] bound a wait, and report the time that the wait took.
 //! [`scenarios!`] declares tests that share such servers.
 //!
 //! ```no_run
@@ -56,6 +57,7 @@ mod relay;
 mod scenarios;
 mod uncaptured;
 mod wait;
+mod wait_bound;
 
 pub use chart::grant as grant_chart;
 pub use control_plane::ControlPlane;
@@ -80,3 +82,4 @@ pub use scenarios::{
     TestResult, record_gap,
 };
 pub use wait::eventually;
+pub use wait_bound::{WaitBound, measured, timeout};

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::wait::eventually;
+use crate::wait_bound::WaitBound;
 
 /// More than any request of ours carries: the API server takes 3 MiB.
 const LARGEST: usize = 4 << 20;
@@ -115,8 +116,14 @@ impl Relay {
     }
 
     /// Waits until so many requests of this kind have come in.
-    pub async fn until(&self, count: usize, limit: Duration, which: impl Fn(&Asked) -> bool) -> Result<()> {
-        eventually(&format!("{count} requests have come in"), limit, || {
+    #[track_caller]
+    pub fn until(
+        &self,
+        count: usize,
+        limit: Duration,
+        which: impl Fn(&Asked) -> bool,
+    ) -> impl Future<Output = Result<()>> {
+        eventually(format!("{count} requests have come in"), limit, move || {
             let seen = self.shared.asked().iter().filter(|asked| which(asked)).count();
             std::future::ready(if seen >= count {
                 Ok(())
@@ -124,7 +131,6 @@ impl Relay {
                 Err(format!("{seen} have"))
             })
         })
-        .await
     }
 
     /// The next `answered` requests are answered. Later requests are executed and not answered, except for
@@ -141,13 +147,17 @@ impl Relay {
     }
 
     /// Waits until so many answers are held.
-    pub async fn until_held(&self, count: usize, limit: Duration) -> Result<()> {
-        let mut held = self.shared.held.subscribe();
-        let enough = held.wait_for(|held| *held >= count);
-        let waited = tokio::time::timeout(limit, enough).await;
-        let seen = *self.shared.held.borrow();
-        waited.with_context(|| format!("only {seen} answers are held after {limit:?}"))??;
-        Ok(())
+    #[track_caller]
+    pub fn until_held(&self, count: usize, limit: Duration) -> impl Future<Output = Result<()>> {
+        let bound = WaitBound::new(format!("{count} answers are held"), limit);
+        async move {
+            let mut held = self.shared.held.subscribe();
+            let enough = held.wait_for(|held| *held >= count);
+            let waited = bound.timeout(enough).await;
+            let seen = *self.shared.held.borrow();
+            waited.with_context(|| format!("only {seen} answers are held after {limit:?}"))??;
+            Ok(())
+        }
     }
 
     /// Sends the held answers, and holds no further answers.
