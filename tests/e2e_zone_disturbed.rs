@@ -82,7 +82,7 @@ impl Stage {
                 changes.next().await;
             }
         };
-        let shrunk = tokio::time::timeout(BACK_WITHIN, shrinks).await;
+        let shrunk = testkit::timeout(BACK_WITHIN, shrinks).await;
         shrunk.context("the zones have not their former sizes")?
     }
 
@@ -389,9 +389,12 @@ async fn machine_goes(landscape: &Landscape, id: &str) -> Result<String> {
         Some(found) if found.metadata.deletion_timestamp.is_none() => WaitState::Wait("it stays".into()),
         _ => WaitState::Done,
     };
-    let goes = wait::until(&machines, &machine.name_any(), CUT_OFF_WITHIN, look).await;
-    goes.context("the machine of the zone")?;
-    Ok(machine.name_any())
+    let name = machine.name_any();
+    let goes = testkit::measured("the machine of the zone is deleted", CUT_OFF_WITHIN, |bound| {
+        wait::until(&machines, &name, bound, look)
+    });
+    goes.await.context("the machine of the zone")?;
+    Ok(name)
 }
 
 /// No server may be evicted.

@@ -198,7 +198,7 @@ pub async fn upgrade(landscape: &Landscape, values: &Value) -> Result<()> {
     let mut input = helm.stdin.take().context("no pipe to helm")?;
     input.write_all(values.to_string().as_bytes()).await?;
     drop(input);
-    let ended = tokio::time::timeout(UPGRADED_WITHIN, helm.wait_with_output())
+    let ended = testkit::timeout(UPGRADED_WITHIN, helm.wait_with_output())
         .await
         .context("helm does not end")??;
     ensure!(

@@ -15,6 +15,7 @@ use kube::{
     runtime::wait::conditions,
 };
 use serde_json::json;
+use testkit::WaitBound;
 
 use crate::{dns, landscape::Landscape, manifests, proof, shoot::UserShoot, watched};
 
@@ -188,13 +189,18 @@ pub async fn lose_final_snapshot(
     shoot: &UserShoot,
     (from, to): (&str, &str),
 ) -> Result<Vec<String>> {
-    let end = Instant::now() + MOVE_WITHIN;
+    let bound = WaitBound::new(format!("the Shoot is handed over to {to}"), MOVE_WITHIN);
+    let begun = Instant::now();
     loop {
         let status = shoot.get().await?.status.unwrap_or_default();
         if status.seed_name.as_deref() == Some(to) {
+            bound.report(begun.elapsed());
             break;
         }
-        ensure!(Instant::now() < end, "the shoot was not handed over to {to}");
+        ensure!(
+            begun.elapsed() < MOVE_WITHIN,
+            "the shoot was not handed over to {to}"
+        );
         // The copy begins some seconds after the hand-over.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -220,12 +226,17 @@ pub async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> 
     let stored = snapshots(store.as_ref(), &backups);
     let client = landscape.seed(seed)?;
     kill(client, &namespace, "app.kubernetes.io/component=etcd-statefulset").await?;
-    let end = Instant::now() + COLLECTED_WITHIN;
+    let bound = WaitBound::new("a snapshot is stored", COLLECTED_WITHIN);
+    let begun = Instant::now();
     while snapshots(store.as_ref(), &backups) == stored {
-        ensure!(Instant::now() < end, "no snapshot more than {stored:?}");
+        ensure!(
+            begun.elapsed() < COLLECTED_WITHIN,
+            "no snapshot more than {stored:?}"
+        );
         // A folder of the object store cannot be watched.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+    bound.report(begun.elapsed());
     proof::until_nothing(COLLECTED_WITHIN, || async {
         proof::read(shoot, client).await?;
         Ok(Vec::new())
@@ -269,7 +280,8 @@ pub async fn kill(seed: &Client, namespace: &str, labels: &str) -> Result<()> {
 /// Waits until a gardenlet with an existing pod holds the lock.
 async fn elected(seed: &Client) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
-    let end = tokio::time::Instant::now() + COLLECTED_WITHIN;
+    let bound = WaitBound::new("a gardenlet is elected", COLLECTED_WITHIN);
+    let begun = Instant::now();
     loop {
         let lease = leases.get(GARDENLET).await?;
         let holder = lease
@@ -278,10 +290,11 @@ async fn elected(seed: &Client) -> Result<()> {
             .unwrap_or_default();
         let lives = |pod: &Pod| holder.starts_with(&format!("{}_", pod.name_any()));
         if gardenlet_pods(seed).await?.iter().any(lives) {
+            bound.report(begun.elapsed());
             return Ok(());
         }
         ensure!(
-            tokio::time::Instant::now() < end,
+            begun.elapsed() < COLLECTED_WITHIN,
             "no gardenlet is elected; the lock is held by {holder:?}"
         );
         // The condition depends on the pods and the lock, so no single watch covers the condition.

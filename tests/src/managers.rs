@@ -89,7 +89,7 @@ impl Walk {
         let mut watching = JoinSet::new();
         watching.spawn(follow(deployments, Arc::clone(&steps)));
         let mut followed = steps.subscribe();
-        let first = tokio::time::timeout(SEEN_WITHIN, followed.wait_for(|steps| !steps.is_empty()));
+        let first = testkit::timeout(SEEN_WITHIN, followed.wait_for(|steps| !steps.is_empty()));
         first
             .await
             .with_context(|| format!("there are no Deployments {KUBERNETES} and {CLOUD} in {namespace}"))??;
@@ -106,7 +106,7 @@ impl Walk {
     ) -> Result<Vec<(NodeIpamMode, NodeIpamMode)>> {
         let mut seen = self.steps.subscribe();
         let came = seen.wait_for(|steps| steps.last() == Some(&last));
-        if tokio::time::timeout(SEEN_WITHIN, came).await.is_err() {
+        if testkit::timeout(SEEN_WITHIN, came).await.is_err() {
             bail!(
                 "the managers are not told {last:?} but {:?}",
                 self.steps.borrow().last()

@@ -12,11 +12,7 @@ use kube::{
     Api, Client,
     api::{WatchEvent, WatchParams},
 };
-use tokio::{
-    sync::oneshot,
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{sync::oneshot, task::JoinSet, time::sleep};
 
 /// Longer than the first events take on a busy machine.
 const BEGUN_WITHIN: Duration = Duration::from_secs(60);
@@ -37,7 +33,7 @@ impl OpenWatch {
         let (first, begun) = oneshot::channel();
         let mut watch = JoinSet::new();
         watch.spawn(until_refused(client, first));
-        timeout(BEGUN_WITHIN, begun)
+        testkit::timeout(BEGUN_WITHIN, begun)
             .await
             .context("the watch has no event")?
             .context("the watch does not begin")?;

@@ -20,6 +20,7 @@ use kube::{
     runtime::wait::conditions,
 };
 use serde_json::{Value, json};
+use testkit::WaitBound;
 
 use crate::{shoot::UserShoot, watched};
 
@@ -335,17 +336,27 @@ pub async fn left_in_garden(shoot: &UserShoot, garden: &Client) -> Result<Vec<St
 ///
 /// # Errors
 /// The error of the last call. A cluster that was away closes connections for a while.
-pub async fn until_nothing<F>(within: Duration, mut look: impl FnMut() -> F) -> Result<Vec<String>>
+#[track_caller]
+pub fn until_nothing<F>(
+    within: Duration,
+    mut look: impl FnMut() -> F,
+) -> impl Future<Output = Result<Vec<String>>>
 where
     F: Future<Output = Result<Vec<String>>>,
 {
-    let end = tokio::time::Instant::now() + within;
-    loop {
-        let found = look().await;
-        let is_nothing = found.as_ref().is_ok_and(Vec::is_empty);
-        if is_nothing || tokio::time::Instant::now() >= end {
-            return found;
+    let bound = WaitBound::new("no finding is left", within);
+    async move {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let found = look().await;
+            if found.as_ref().is_ok_and(Vec::is_empty) {
+                bound.report(begun.elapsed());
+                return found;
+            }
+            if begun.elapsed() >= within {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
-        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

@@ -15,6 +15,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
+use testkit::WaitBound;
 
 use crate::{dns, landscape::Landscape, watched};
 
@@ -52,23 +53,36 @@ impl UserShoot {
     }
 
     /// Waits on a watch until `done` returns true.
-    pub async fn wait(&self, what: &str, within: Duration, done: impl Fn(&Shoot) -> bool) -> Result<Shoot> {
-        let condition = |shoot: Option<&Shoot>| shoot.is_some_and(&done);
-        if let Ok(shoot) = watched::until(&self.api(), &self.name, within, condition).await {
-            return shoot.context("the Shoot is gone");
+    #[track_caller]
+    pub fn wait(
+        &self,
+        what: impl Into<String>,
+        within: Duration,
+        done: impl Fn(&Shoot) -> bool,
+    ) -> impl Future<Output = Result<Shoot>> {
+        let what = what.into();
+        let bound = WaitBound::new(what.clone(), within);
+        async move {
+            let condition = |shoot: Option<&Shoot>| shoot.is_some_and(&done);
+            let shoots = self.api();
+            let seen = bound.timeout(watched::without_bound(&shoots, &self.name, condition));
+            if let Ok(shoot) = seen.await {
+                return shoot.context("the Shoot is gone");
+            }
+            let status = self.get().await?.status.unwrap_or_default();
+            bail!(
+                "{what}: not so within {within:?}; last operation {:?}, errors {:#?}",
+                status.last_operation,
+                status.last_errors
+            )
         }
-        let status = self.get().await?.status.unwrap_or_default();
-        bail!(
-            "{what}: not so within {within:?}; last operation {:?}, errors {:#?}",
-            status.last_operation,
-            status.last_errors
-        )
     }
 
     /// Waits until the shoot is on `seed` and the last operation there (Create, Restore or Reconcile) has
     /// succeeded.
-    pub async fn wait_until_on(&self, seed: &str, within: Duration) -> Result<Shoot> {
-        self.wait(&format!("the Shoot lives on {seed}"), within, |shoot| {
+    #[track_caller]
+    pub fn wait_until_on(&self, seed: &str, within: Duration) -> impl Future<Output = Result<Shoot>> {
+        self.wait(format!("the Shoot lives on {seed}"), within, move |shoot| {
             let Some(status) = &shoot.status else { return false };
             let Some(last) = &status.last_operation else {
                 return false;
@@ -77,7 +91,6 @@ impl UserShoot {
                 && matches!(last.type_, Type::Create | Type::Restore | Type::Reconcile)
                 && last.state == State::Succeeded
         })
-        .await
     }
 
     /// Moves the shoot like a user: `kubectl patch shoot … -p '{"spec":{"seedName":"…"}}'`.

@@ -8,6 +8,7 @@ use kube::{
     runtime::wait::{Condition, await_condition},
 };
 use serde::de::DeserializeOwned;
+use testkit::WaitBound;
 
 /// Pause after a failed watch.
 const ANEW_AFTER: Duration = Duration::from_secs(1);
@@ -17,26 +18,37 @@ const ANEW_AFTER: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// The condition did not hold in time.
-pub async fn until<K>(
+#[track_caller]
+pub fn until<K>(
     api: &Api<K>,
     name: &str,
     within: Duration,
     done: impl Condition<K>,
-) -> Result<Option<K>>
+) -> impl Future<Output = Result<Option<K>>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let watched = async {
-        loop {
-            let holds = |object: Option<&K>| done.matches_object(object);
-            match Box::pin(await_condition(api.clone(), name, holds)).await {
-                Ok(found) => return found,
-                Err(why) => println!("{} {name} is watched anew: {why}", K::kind(&())),
-            }
-            tokio::time::sleep(ANEW_AFTER).await;
+    let what = format!("{} {name}", K::kind(&()));
+    let bound = WaitBound::new(what.clone(), within);
+    async move {
+        bound
+            .timeout(without_bound(api, name, done))
+            .await
+            .with_context(|| format!("{what}: not so within {within:?}"))
+    }
+}
+
+/// [`until`] for callers that set the bound of the wait.
+pub async fn without_bound<K>(api: &Api<K>, name: &str, done: impl Condition<K>) -> Option<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    loop {
+        let holds = |object: Option<&K>| done.matches_object(object);
+        match Box::pin(await_condition(api.clone(), name, holds)).await {
+            Ok(found) => return found,
+            Err(why) => println!("{} {name} is watched anew: {why}", K::kind(&())),
         }
-    };
-    tokio::time::timeout(within, watched)
-        .await
-        .with_context(|| format!("{} {name}: not so within {within:?}", K::kind(&())))
+        tokio::time::sleep(ANEW_AFTER).await;
+    }
 }

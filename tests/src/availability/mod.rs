@@ -55,7 +55,7 @@ struct Place {
 
 /// Bounds the time until an API accepts the work.
 async fn taken(when: &str, work: impl Future<Output = ()>) -> Result<()> {
-    let in_time = tokio::time::timeout(SERVED_WITHIN, work).await;
+    let in_time = testkit::timeout(SERVED_WITHIN, work).await;
     in_time.with_context(|| format!("{when}: Nodes and machines cannot be registered"))
 }
 
@@ -115,7 +115,7 @@ impl Probe {
         let served = |book: &Book| book.waiting(came).is_empty();
         let mut seen = self.book.subscribe();
         // The result of the wait holds a lock on the book, and the lock must be dropped.
-        let in_time = tokio::time::timeout(SERVED_WITHIN, seen.wait_for(served))
+        let in_time = testkit::timeout(SERVED_WITHIN, seen.wait_for(served))
             .await
             .is_ok();
         let book = self.book();
@@ -149,13 +149,13 @@ impl Probe {
     /// book.
     pub async fn stop(mut self) -> Result<Book> {
         self.stop.cancel();
-        let ended = tokio::time::timeout(SERVED_WITHIN, self.registering.join_next()).await;
+        let ended = testkit::timeout(SERVED_WITHIN, self.registering.join_next()).await;
         let refused = || format!("cannot register: {:?}", self.book().refusals.last());
         ended.with_context(refused)?.transpose()?;
         let now = Instant::now();
         let mut seen = self.book.subscribe();
         let nobody_waits = |book: &Book| book.waiting(now).is_empty();
-        let in_time = tokio::time::timeout(SERVED_WITHIN, seen.wait_for(nobody_waits))
+        let in_time = testkit::timeout(SERVED_WITHIN, seen.wait_for(nobody_waits))
             .await
             .is_ok();
         let book = self.book();

@@ -91,9 +91,7 @@ impl Probe {
             .args(["bash", "-c", ASK, &other.address])
             .kill_on_drop(true)
             .output();
-        let ran = tokio::time::timeout(RUN_WITHIN, ran)
-            .await
-            .context("exec hangs")??;
+        let ran = testkit::timeout(RUN_WITHIN, ran).await.context("exec hangs")??;
         match String::from_utf8_lossy(&ran.stdout).trim() {
             "yes" => Ok(true),
             "no" => Ok(false),

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, Client, Config};
 use serde_json::json;
+use testkit::WaitBound;
 use tokio::{task::JoinSet, time};
 
 use super::web::apply;
@@ -48,11 +49,16 @@ impl Public {
             .context("the load balancer gets no address")?;
         let address = shown.as_ref().and_then(address_of).context("an address")?;
         let page = Client::try_from(Config::new(format!("http://{address}").parse()?))?;
-        let end = time::Instant::now() + SHOWN_WITHIN;
+        let bound = WaitBound::new("the page answers at the address", SHOWN_WITHIN);
+        let begun = time::Instant::now();
         while let Err(why) = fetch_page(&page).await {
-            ensure!(time::Instant::now() < end, "nothing answers at {address}: {why}");
+            ensure!(
+                begun.elapsed() < SHOWN_WITHIN,
+                "nothing answers at {address}: {why}"
+            );
             time::sleep(EVERY).await;
         }
+        bound.report(begun.elapsed());
         let (answered, failed) = (Arc::default(), Arc::default());
         let mut asking = JoinSet::new();
         asking.spawn(ask(page, Arc::clone(&answered), Arc::clone(&failed)));

@@ -133,7 +133,7 @@ impl Web {
             .args(["exec", &pod.name_any(), "--", "/usr/sbin/haproxy", "-v"])
             .kill_on_drop(true)
             .output();
-        let ran = tokio::time::timeout(READY_WITHIN, ran)
+        let ran = testkit::timeout(READY_WITHIN, ran)
             .await
             .context("exec hangs")??;
         let said = String::from_utf8_lossy(&ran.stdout);
