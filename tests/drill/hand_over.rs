@@ -160,7 +160,7 @@ async fn home_is(scenario: &ShootScenario<'_>, does: Manager) -> Result<()> {
         found.is_some_and(|found| Manager::of_home(&of_deployment(found)) == does)
     };
     let waiting = kube::runtime::wait::await_condition(deployments, HOME, told);
-    tokio::time::timeout(TOLD_WITHIN, waiting).await??;
+    testkit::timeout(TOLD_WITHIN, waiting).await??;
     Ok(())
 }
 

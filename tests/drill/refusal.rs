@@ -80,9 +80,10 @@ pub async fn begin(of: &ShootScenario<'_>) -> Result<()> {
     }
     let infrastructures: Api<Infrastructure> = Api::namespaced(seed, &namespace);
     infrastructures.delete(&of.name, &DeleteParams::default()).await?;
-    wait::until(&infrastructures, &of.name, SOON, is_held_up)
-        .await
-        .map(drop)
+    let refused = testkit::measured("the refusal is reported", SOON, |bound| {
+        wait::until(&infrastructures, &of.name, bound, is_held_up)
+    });
+    refused.await.map(drop)
 }
 
 /// Each instance that the cloud keeps is named, in `lastErrors` and in an Event of the Shoot.

@@ -55,7 +55,10 @@ impl World {
         // A flow must not begin before, and no controller here begins the flow a second time.
         let seeds: Api<Seed> = Api::all(world.garden());
         for seed in &world.seeds {
-            wait::until(&seeds, seed.name, IDENTIFIED_WITHIN, look_identified).await?;
+            let identified = testkit::measured("the Seed has an identity", IDENTIFIED_WITHIN, |bound| {
+                wait::until(&seeds, seed.name, bound, look_identified)
+            });
+            identified.await?;
         }
         Ok(world)
     }

@@ -374,7 +374,7 @@ async fn type_in(desk: &Desk, text: &str) -> Result<()> {
             .spawn()?;
         let out = child.stdout.take().context("no output")?;
         let mut lines = BufReader::new(out).lines();
-        let first = tokio::time::timeout(LIMIT, lines.next_line())
+        let first = testkit::timeout(LIMIT, lines.next_line())
             .await
             .context("nothing is watched")??;
         ensure!(first.is_some(), "it shows nothing");

@@ -113,7 +113,7 @@ impl Desk {
 
     /// Runs a program to the end.
     pub async fn run(&self, program: &str, args: &[&str]) -> Result<ProgramOutput> {
-        let ended = tokio::time::timeout(ENDS_WITHIN, self.command(program, args)?.output())
+        let ended = testkit::timeout(ENDS_WITHIN, self.command(program, args)?.output())
             .await
             .with_context(|| format!("{program} {args:?} does not end"))??;
         Ok(ProgramOutput {

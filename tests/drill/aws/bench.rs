@@ -198,7 +198,7 @@ async fn succeeded<K: ExtensionObject>(api: &Api<K>) -> Result<Instant> {
         })
     };
     let done = Box::pin(await_condition(api.clone(), "one", is_done));
-    let done = tokio::time::timeout(WITHIN, done).await;
+    let done = testkit::timeout(WITHIN, done).await;
     done.with_context(|| format!("the {} does not succeed", K::kind(&())))??;
     Ok(Instant::now())
 }
@@ -221,6 +221,6 @@ async fn gone<K: Object>(api: Api<K>, of: Config) -> Result<Instant> {
         }
         anyhow::Ok(Instant::now())
     };
-    let gone = tokio::time::timeout(WITHIN, all_gone).await;
+    let gone = testkit::timeout(WITHIN, all_gone).await;
     gone.with_context(|| format!("objects of kind {} do not go", K::kind(&())))?
 }

@@ -62,7 +62,7 @@ impl Stage<'_> {
                 .all(holds)
             };
             let waiting = Box::pin(await_condition(seeds.clone(), seed.name, is_well));
-            let waiting = tokio::time::timeout(SET_WITHIN, waiting).await;
+            let waiting = testkit::timeout(SET_WITHIN, waiting).await;
             waiting.with_context(|| format!("{} is not well", seed.name))??;
         }
         Ok(())
@@ -163,7 +163,7 @@ impl<'w> Journey<'w> {
     /// Waits until the condition holds.
     pub async fn until(&self, what: &str, holds: impl Fn(&Shoot) -> bool) -> Result<Shoot> {
         let waiting = self.watched(|found| found.is_none_or(&holds));
-        match tokio::time::timeout(STEP_WITHIN, waiting).await {
+        match testkit::timeout(STEP_WITHIN, waiting).await {
             Ok(Some(shoot)) => Ok(shoot),
             Ok(None) => bail!("{what}: the Shoot is gone"),
             Err(_) => bail!("{what}: not so within {STEP_WITHIN:?}: {}", self.report().await),
@@ -198,7 +198,7 @@ impl<'w> Journey<'w> {
     /// Waits until the Shoot is gone.
     pub async fn ends(&self) -> Result<()> {
         let waiting = self.watched(|found| found.is_none());
-        if tokio::time::timeout(STEP_WITHIN, waiting).await.is_err() {
+        if testkit::timeout(STEP_WITHIN, waiting).await.is_err() {
             bail!(
                 "the Shoot is not gone within {STEP_WITHIN:?}: {}",
                 self.report().await

@@ -236,7 +236,10 @@ async fn life(world: &World) -> Result<()> {
     ready(&etcds).await?;
 
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     world.nothing_left("life").await
 }
 
@@ -310,7 +313,10 @@ async fn wrong(world: &World) -> Result<()> {
             .is_empty()
     );
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     world.nothing_left("wrong").await
 }
 
@@ -376,7 +382,10 @@ async fn copy(world: &World) -> Result<()> {
     })
     .await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     world.nothing_left("copy").await
 }
 
@@ -402,7 +411,10 @@ async fn past(world: &World) -> Result<()> {
     let status = ready(&etcds).await?.status.unwrap();
     ensure!(status.last_errors.is_empty(), "{status:?}");
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     world.nothing_left("past").await
 }
 
@@ -438,6 +450,9 @@ async fn once(world: &World) -> Result<()> {
     })
     .await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     world.nothing_left("once").await
 }

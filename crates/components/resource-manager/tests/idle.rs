@@ -73,7 +73,7 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
         arguments,
         &environment,
     )?;
-    let settled = tokio::time::timeout(SETTLED_WITHIN, settled(Api::all(client), shoots)).await;
+    let settled = testkit::timeout(SETTLED_WITHIN, settled(Api::all(client), shoots)).await;
     manager.check_alive()?;
     settled
         .with_context(|| format!("not all are applied within {SETTLED_WITHIN:?}"))

@@ -21,7 +21,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::JoinSet,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -93,7 +93,7 @@ impl Shoot {
 async fn says_back(stream: &mut TlsStream<TcpStream>, words: &[u8]) -> Result<()> {
     stream.write_all(words).await?;
     let mut heard = vec![0; words.len()];
-    timeout(LONG, stream.read_exact(&mut heard)).await??;
+    testkit::timeout(LONG, stream.read_exact(&mut heard)).await??;
     ensure!(heard == words);
     Ok(())
 }
@@ -145,7 +145,10 @@ impl Played {
 /// Whether the peer has closed the connection, with or without an error.
 async fn is_closed(stream: &mut TcpStream) -> Result<bool> {
     let mut rest = [0; 1];
-    Ok(!matches!(timeout(LONG, stream.read(&mut rest)).await?, Ok(1..)))
+    Ok(!matches!(
+        testkit::timeout(LONG, stream.read(&mut rest)).await?,
+        Ok(1..)
+    ))
 }
 
 #[tokio::test]
@@ -184,7 +187,7 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
     stream.shutdown().await?;
     let mut rest = Vec::new();
     // With or without a close message of TLS.
-    let ended = timeout(LONG, stream.read_to_end(&mut rest)).await;
+    let ended = testkit::timeout(LONG, stream.read_to_end(&mut rest)).await;
     ended.context("it is still open")?.ok();
     drop((plain, silent));
     let open = proxy.numbers.open.clone();
@@ -231,7 +234,7 @@ async fn connections_go_where_the_name_leads_and_leave_where_it_led() -> Result<
     let connected = eventually("new connections go to the new seed", LONG, connected);
     let left = async {
         let mut rest = Vec::new();
-        let ended = timeout(LONG, watch.read_to_end(&mut rest)).await;
+        let ended = testkit::timeout(LONG, watch.read_to_end(&mut rest)).await;
         ended.context("a watch still hangs on the former seed")?.ok();
         println!("a watch has left the former seed after {:?}", moved.elapsed());
         anyhow::Ok(proxy.looks.load(Ordering::SeqCst) - before)
@@ -360,7 +363,7 @@ impl Machine {
 
     async fn knock(&self, address: &'static str, port: u16) -> Result<()> {
         self.within(move || async move {
-            timeout(LONG, TcpStream::connect((address, port))).await??;
+            testkit::timeout(LONG, TcpStream::connect((address, port))).await??;
             Ok(())
         })
         .await

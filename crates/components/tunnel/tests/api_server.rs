@@ -18,7 +18,6 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
     task::JoinSet,
-    time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -49,7 +48,7 @@ async fn an_api_server_reaches_kubelets_through_the_tunnel() -> Result<()> {
     let mut log = pods.log_stream("web", &container("long", false)).await?;
     let (mut buffer, mut heard) = (vec![0; 64 * 1024], 0);
     loop {
-        match timeout(LONG, log.read(&mut buffer)).await?? {
+        match testkit::timeout(LONG, log.read(&mut buffer)).await?? {
             0 => break,
             read => {
                 ensure!(
@@ -72,10 +71,10 @@ async fn an_api_server_reaches_kubelets_through_the_tunnel() -> Result<()> {
 
     // The agent is lost during a stream of logs. The stream ends, and the next agent serves the next request.
     let mut lines = pods.log_stream("web", &container("endless", true)).await?.lines();
-    let line = timeout(LONG, futures::StreamExt::next(&mut lines)).await?;
+    let line = testkit::timeout(LONG, futures::StreamExt::next(&mut lines)).await?;
     ensure!(line.context("no line")?? == "line");
     drop(agent);
-    timeout(LONG, async {
+    testkit::timeout(LONG, async {
         while futures::StreamExt::next(&mut lines)
             .await
             .is_some_and(|line| line.is_ok())
@@ -86,7 +85,7 @@ async fn an_api_server_reaches_kubelets_through_the_tunnel() -> Result<()> {
     let (_other, _) = world.start_agent("other", "127.0.0.1", world.agents)?;
     world.wait_for_agents(1).await?;
     let mut lines = pods.log_stream("web", &container("endless", true)).await?.lines();
-    let line = timeout(LONG, futures::StreamExt::next(&mut lines)).await?;
+    let line = testkit::timeout(LONG, futures::StreamExt::next(&mut lines)).await?;
     ensure!(line.context("no line")?? == "line");
     Ok(())
 }

@@ -66,12 +66,14 @@ async fn a_watch_ends_when_kube_apiserver_has_lost_etcd() -> Result<()> {
     for (tasks, client) in [(&mut watches, through.clone()), (&mut directly, plane.admin())] {
         let (first, begun) = oneshot::channel();
         tasks.spawn(watch(client, first));
-        timeout(LONG, begun).await.context("the watch has no event")??;
+        testkit::timeout(LONG, begun)
+            .await
+            .context("the watch has no event")??;
     }
 
     let lost = Instant::now();
     plane.stop_etcd();
-    timeout(ENDED_WITHIN, watches.join_next())
+    testkit::timeout(ENDED_WITHIN, watches.join_next())
         .await
         .with_context(|| format!("the watch goes on {ENDED_WITHIN:?} after etcd was lost"))?;
     println!(
@@ -110,7 +112,7 @@ async fn connections_end_where_the_node_refuses_checks_since_kube_apiserver_is_n
     // From here on, only open connections reach kube-apiserver.
     shoot.api.listening.abort_all();
     shoot.api.answer(WITHOUT_ETCD);
-    timeout(ENDED_WITHIN, user.read(&mut [0]))
+    testkit::timeout(ENDED_WITHIN, user.read(&mut [0]))
         .await
         .context("the connection goes on")?
         .ok();
@@ -122,7 +124,7 @@ async fn new_connections_pass_as_soon_as_kube_apiserver_has_etcd_again() -> Resu
     let shoot = Shoot::start().await?;
     let mut user = shoot.user().await?;
     shoot.api.answer(WITHOUT_ETCD);
-    timeout(ENDED_WITHIN, user.read(&mut [0]))
+    testkit::timeout(ENDED_WITHIN, user.read(&mut [0]))
         .await
         .context("the connection goes on")?
         .ok();
@@ -189,7 +191,7 @@ async fn an_answer_without_end_is_given_up_and_holds_up_no_other_shoot() -> Resu
         "{before:?} KiB have become {after:?}"
     );
     shoot.api.answer(WITHOUT_ETCD);
-    timeout(ENDED_WITHIN, other.read(&mut [0]))
+    testkit::timeout(ENDED_WITHIN, other.read(&mut [0]))
         .await
         .context("the connection of the other shoot goes on")?
         .ok();
@@ -221,7 +223,7 @@ async fn connections_end_also_where_users_have_all_connections_of_the_edge() -> 
 async fn goes_on(mut user: TlsStream<TcpStream>) -> Result<()> {
     user.write_all(b"still there\r\n").await?;
     let mut echoed = [0; 13];
-    timeout(LONG, user.read_exact(&mut echoed)).await??;
+    testkit::timeout(LONG, user.read_exact(&mut echoed)).await??;
     Ok(())
 }
 
@@ -311,7 +313,7 @@ impl Shoot {
         let connector = self.authority.connector()?;
         let mut user = connector.connect(ServerName::try_from(HOST)?, stream).await?;
         user.write_all(b"hello\r\n").await?;
-        timeout(LONG, user.read_exact(&mut [0; 7])).await??;
+        testkit::timeout(LONG, user.read_exact(&mut [0; 7])).await??;
         Ok(user)
     }
 }

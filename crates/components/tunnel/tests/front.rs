@@ -65,7 +65,7 @@ async fn one_name_leads_users_to_the_api_and_agents_to_the_tunnel() -> Result<()
         .map_err(anyhow::Error::msg)?;
     stream.write_all(b"through the front").await?;
     let mut heard = [0; 17];
-    timeout(LONG, stream.read_exact(&mut heard)).await??;
+    testkit::timeout(LONG, stream.read_exact(&mut heard)).await??;
     ensure!(&heard == b"through the front");
 
     // A user of the API offers different protocols, or none, under the same name.

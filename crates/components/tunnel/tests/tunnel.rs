@@ -66,7 +66,7 @@ async fn a_hundred_connections_at_once() -> Result<()> {
             anyhow::Ok(())
         }
     }));
-    timeout(LONG, through)
+    testkit::timeout(LONG, through)
         .await
         .context("one holds up the others")??;
     // Only the connection without a reader is left.
@@ -110,7 +110,7 @@ async fn rate(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite) -> Resu
         }
         std::io::Result::Ok(heard)
     };
-    let (written, heard) = timeout(LONG, async { tokio::join!(write, read) }).await?;
+    let (written, heard) = testkit::timeout(LONG, async { tokio::join!(write, read) }).await?;
     written?;
     ensure!(heard? == 64 * MIB, "bytes were lost");
     Ok(64.0 / begun.elapsed().as_secs_f64())
@@ -157,7 +157,7 @@ async fn agents_and_servers_come_and_go() -> Result<()> {
 
     // The agent is killed during a connection. The API server notices immediately.
     drop(near);
-    let ended = timeout(LONG, stream.read_u8()).await?;
+    let ended = testkit::timeout(LONG, stream.read_u8()).await?;
     ensure!(ended.is_err(), "the connection goes on without its agent");
     world.wait_for_agents(1).await?;
     let mut stream = world.connect(&target).await?.map_err(anyhow::Error::msg)?;
@@ -204,7 +204,7 @@ async fn who_is_let_in() -> Result<()> {
     world.identity("somebody", &world.authority.user("system:somebody", &[])?)?;
     for name in ["stranger", "somebody", "agent", "server"] {
         let heard = match world.come(name, world.clients).await {
-            Ok(mut stream) => timeout(LONG, ask(&mut stream, "127.0.0.1:1")).await?,
+            Ok(mut stream) => testkit::timeout(LONG, ask(&mut stream, "127.0.0.1:1")).await?,
             Err(error) => Err(error),
         };
         ensure!(
@@ -218,7 +218,9 @@ async fn who_is_let_in() -> Result<()> {
         let identity = world.files(name).read().map_err(anyhow::Error::msg)?;
         let connector = identity.connector(SERVER).map_err(anyhow::Error::msg)?;
         let heard = match come(connector, world.agents, protocol).await {
-            Ok(mut stream) => timeout(LONG, stream.read_u8()).await?.map_err(Into::into),
+            Ok(mut stream) => testkit::timeout(LONG, stream.read_u8())
+                .await?
+                .map_err(Into::into),
             Err(error) => Err(error),
         };
         ensure!(heard.is_err(), "{name} is let in at the agents' door");
@@ -227,7 +229,7 @@ async fn who_is_let_in() -> Result<()> {
     let begun = Instant::now();
     let mut silent = TcpStream::connect(("127.0.0.1", world.agents)).await?;
     ensure!(
-        timeout(LONG, silent.read(&mut [0]))
+        testkit::timeout(LONG, silent.read(&mut [0]))
             .await?
             .map_or(true, |read| read == 0)
     );
@@ -250,7 +252,7 @@ async fn an_agent_cannot_ask() -> Result<()> {
         .uri("127.0.0.1:443")
         .body(http_body_util::Empty::new())?;
     let asked = async { ask.send_request(request).await };
-    let (answer, ended) = timeout(LONG, async { tokio::join!(asked, connection) }).await?;
+    let (answer, ended) = testkit::timeout(LONG, async { tokio::join!(asked, connection) }).await?;
     ensure!(answer.is_err(), "an agent opened a connection in the seed");
     ensure!(ended.is_err(), "it is kept");
     world.wait_for_agents(0).await

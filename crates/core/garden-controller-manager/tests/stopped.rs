@@ -27,7 +27,7 @@ use nix::{
 use serde_json::json;
 use tempfile::TempDir;
 use testkit::{Asked, ControlPlane, Relay, Server, apply_crds, free_port};
-use tokio::time::{interval, timeout};
+use tokio::time::interval;
 
 /// Longer than a start, an election and some hundred writes take on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
@@ -237,7 +237,7 @@ impl Field {
         let before = holder.relay.asked().len();
         signal(holder.process.id(), SIGCONT);
         holder.relay.release();
-        let said = timeout(LONG, ended(&mut holder.process)).await.unwrap();
+        let said = testkit::timeout(LONG, ended(&mut holder.process)).await.unwrap();
         assert!(said.contains("could not be renewed"), "{said}");
         assert_eq!(self.holder().await, held_by, "it took the lock of its successor");
         let mut asked = holder.relay.asked().split_off(before);

@@ -94,7 +94,10 @@ async fn all_controllers_share_a_single_watch_of_shoots() -> Result<()> {
         .await?;
     states.delete("web", &DeleteParams::default()).await?;
     shoots.delete("web", &DeleteParams::default()).await?;
-    wait::until_gone(&states, "web", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&states, "web", bound)
+    })
+    .await?;
 
     let asked = relay.asked();
     let watches = asked.iter().filter(|asked| is_watch_of_shoots(asked)).count();

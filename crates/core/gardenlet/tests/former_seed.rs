@@ -148,7 +148,10 @@ impl Former {
             Some(etcd) => WaitState::Wait(format!("etcd-main has {} replicas", etcd.spec.replicas)),
             None => WaitState::Wait("etcd-main is gone".to_owned()),
         };
-        wait::until(&self.etcds, "etcd-main", SOON, look).await?;
+        let scaled = testkit::measured("etcd-main is scaled", SOON, |bound| {
+            wait::until(&self.etcds, "etcd-main", bound, look)
+        });
+        scaled.await?;
         Ok(())
     }
 }

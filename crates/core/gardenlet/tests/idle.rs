@@ -76,7 +76,7 @@ async fn a_gardenlet_idles_in_little_memory() -> Result<()> {
         &[],
     )?;
     let shoots: Api<Shoot> = Api::namespaced(client.clone(), PROJECT);
-    let settled = tokio::time::timeout(LOOKED_AFTER_WITHIN, settled(shoots, count)).await;
+    let settled = testkit::timeout(LOOKED_AFTER_WITHIN, settled(shoots, count)).await;
     gardenlet.check_alive()?;
     settled
         .with_context(|| format!("not all shoots are looked after within {LOOKED_AFTER_WITHIN:?}"))

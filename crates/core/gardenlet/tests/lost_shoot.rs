@@ -211,25 +211,26 @@ impl World {
         self.change_record(held).await?;
         self.deleted(json!({CONFIRMATION_DELETION: "true"})).await?;
         let _gardenlet = self.gardenlet()?;
-        wait::until(
-            &self.records,
-            "web-owner",
-            SOON,
-            |record: Option<&DNSRecord>| match record {
-                Some(record) if record.metadata.deletion_timestamp.is_none() => {
-                    WaitState::Wait("the owner record is not deleted".to_owned())
-                }
-                _ => WaitState::Done,
-            },
-        )
-        .await?;
+        let look = |record: Option<&DNSRecord>| match record {
+            Some(record) if record.metadata.deletion_timestamp.is_none() => {
+                WaitState::Wait("the owner record is not deleted".to_owned())
+            }
+            _ => WaitState::Done,
+        };
+        let deleted = testkit::measured("the owner record is deleted", SOON, |bound| {
+            wait::until(&self.records, "web-owner", bound, look)
+        });
+        deleted.await?;
         // The identity is removed first. The garden reports that this seed has the shoot, so the deletion
         // continues.
         self.say(None, Some(1)).await?;
         self.say(None, None).await?;
         self.change_record(json!({"metadata": {"finalizers": null}}))
             .await?;
-        wait::until_gone(&self.shoots, "web", SOON).await?;
+        testkit::measured("the object is gone", SOON, |bound| {
+            wait::until_gone(&self.shoots, "web", bound)
+        })
+        .await?;
         self.namespace_is_gone().await?;
         ensure!(self.events().await?.is_empty(), "nothing was lost");
         Ok(())
@@ -264,7 +265,10 @@ impl World {
         let epoch = Patch::Merge(json!({"status": {"ownership": {"epoch": 3}}}));
         let params = PatchParams::default();
         self.shoots.patch_status("web", &params, &epoch).await?;
-        wait::until_gone(&self.shoots, "web", SOON).await?;
+        testkit::measured("the object is gone", SOON, |bound| {
+            wait::until_gone(&self.shoots, "web", bound)
+        })
+        .await?;
         self.namespace_is_gone().await
     }
 
@@ -290,7 +294,10 @@ impl World {
         self.deleted(json!({CONFIRMATION_DELETION: "true"})).await?;
         let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         self.shoots.patch("web", &PatchParams::default(), &free).await?;
-        wait::until_gone(&self.shoots, "web", SOON).await?;
+        testkit::measured("the object is gone", SOON, |bound| {
+            wait::until_gone(&self.shoots, "web", bound)
+        })
+        .await?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let before = namespaces.get(NAMESPACE).await?;
         let mut gardenlet = self.gardenlet()?;
@@ -411,13 +418,16 @@ impl World {
     }
 
     async fn until_record_of(&self, epoch: &str) -> Result<()> {
-        let seen = wait::until(&self.records, "web-owner", SOON, |record: Option<&DNSRecord>| {
+        let look = |record: Option<&DNSRecord>| {
             let of = record.and_then(|record| record.annotations().get(OWNERSHIP_EPOCH));
             if of.is_some_and(|of| of == epoch) {
                 WaitState::Done
             } else {
                 WaitState::Wait(format!("the owner record is of epoch {of:?}"))
             }
+        };
+        let seen = testkit::measured("the owner record has the epoch", SOON, |bound| {
+            wait::until(&self.records, "web-owner", bound, look)
         });
         seen.await?;
         Ok(())

@@ -142,7 +142,10 @@ fn a_pass_with_an_operation_reads_the_shoot_once() -> Result<()> {
         apply(&ground.client, the_shoot(&json!({CONFIRMATION_DELETION: "true"}))).await?;
         ground.shoots.delete("web", &DeleteParams::default()).await?;
         let gardenlet = ObservedGardenlet::start(&ground).await?;
-        wait::until_gone(&ground.shoots, "web", SOON).await?;
+        testkit::measured("the object is gone", SOON, |bound| {
+            wait::until_gone(&ground.shoots, "web", bound)
+        })
+        .await?;
         gardenlet.until_passes(1).await?;
         let reports = gardenlet.reports();
         // The begin, the progress, and the end.

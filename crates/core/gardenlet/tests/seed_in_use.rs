@@ -85,7 +85,10 @@ fn a_control_plane_that_no_process_cleans_up_is_listed_in_the_seed() -> Result<(
 
         let namespaces: Api<Namespace> = Api::all(ground.client.clone());
         namespaces.delete(NAMESPACE, &DeleteParams::default()).await?;
-        wait::until_gone(&namespaces, NAMESPACE, SOON).await?;
+        testkit::measured("the object is gone", SOON, |bound| {
+            wait::until_gone(&namespaces, NAMESPACE, bound)
+        })
+        .await?;
         gardenlet.spawn(Box::pin(seed::run(context)));
         listed(&seeds, None).await
     })

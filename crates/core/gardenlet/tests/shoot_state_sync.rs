@@ -238,13 +238,14 @@ async fn until(
     why: &str,
     holds: impl Fn(&ShootState) -> bool + Send + Sync,
 ) -> Result<ShootState> {
-    let found = wait::until(states, "web", SOON, |state: Option<&ShootState>| {
+    let look = |state: Option<&ShootState>| {
         if state.is_some_and(&holds) {
             wait::WaitState::Done
         } else {
             wait::WaitState::Wait(why.to_owned())
         }
-    });
+    };
+    let found = testkit::measured(why, SOON, |bound| wait::until(states, "web", bound, look));
     found.await?.context("a ShootState")
 }
 
@@ -255,7 +256,7 @@ async fn expect_up_to_date(garden: &Garden) -> Result<()> {
 
 async fn reported(garden: &Garden, constraint: &str, status: Option<ConditionStatus>) -> Result<()> {
     let shoots: Api<Shoot> = garden.namespaced(PROJECT);
-    let seen = wait::until(&shoots, "web", SOON, |shoot: Option<&Shoot>| {
+    let look = |shoot: Option<&Shoot>| {
         let found = shoot.and_then(|shoot| shoot.status.as_ref());
         let found = found.and_then(|found| found.constraint(constraint));
         if found.map(|found| found.status) == status {
@@ -263,8 +264,8 @@ async fn reported(garden: &Garden, constraint: &str, status: Option<ConditionSta
         } else {
             wait::WaitState::Wait(format!("{found:?}"))
         }
-    });
-    Box::pin(seen).await?;
+    };
+    testkit::measured(constraint, SOON, |bound| wait::until(&shoots, "web", bound, look)).await?;
     Ok(())
 }
 

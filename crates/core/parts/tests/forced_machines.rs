@@ -63,7 +63,7 @@ async fn an_attempt_that_is_repeated_gives_the_machine_manager_no_further_time()
 
     let past = annotated(json!({FORCED_DELETION_BEGAN: "2026-01-01T00:00:00Z"}));
     namespaces.patch(NAMESPACE, &params, &past).await?;
-    tokio::time::timeout(SOON, ForcedMachines::wait(&facts))
+    testkit::timeout(SOON, ForcedMachines::wait(&facts))
         .await
         .context("the attempt waits anew")??;
     let errors = shoots.get("web").await?.status.unwrap().last_errors;

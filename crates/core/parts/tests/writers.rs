@@ -110,6 +110,9 @@ fn with_volume(name: &str, mut volume: Value) -> Result<Pod> {
 async fn delete(pods: &Api<Pod>, name: &str) -> Result<()> {
     pods.delete(name, &DeleteParams::default().grace_period(0))
         .await?;
-    runtime::client::wait::until_gone(pods, name, SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        runtime::client::wait::until_gone(pods, name, bound)
+    })
+    .await?;
     Ok(())
 }

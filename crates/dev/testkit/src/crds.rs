@@ -26,7 +26,7 @@ async fn apply(api: &Api<CustomResourceDefinition>, crd: &CustomResourceDefiniti
     api.patch(&name, &params, &Patch::Apply(crd))
         .await
         .with_context(|| format!("definition {name} was refused"))?;
-    tokio::time::timeout(
+    crate::wait_bound::timeout(
         ESTABLISHED_WITHIN,
         await_condition(api.clone(), &name, is_crd_established()),
     )

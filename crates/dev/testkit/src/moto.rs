@@ -9,7 +9,6 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
-use tokio::time::timeout;
 
 use crate::ports;
 use crate::process::Server;
@@ -106,7 +105,7 @@ impl Moto {
         let headers = "Content-Type: application/x-www-form-urlencoded\r\n";
         let service = format!("{region}/ec2");
         let answered = self.send(&service, "POST", "/", headers, form);
-        timeout(REGION_WITHIN, answered)
+        crate::wait_bound::timeout(REGION_WITHIN, answered)
             .await
             .with_context(|| format!("moto does not load the region {region}"))??;
         Ok(())

@@ -191,7 +191,7 @@ async fn ask(address: &str, name: &str, kind: RecordType) -> Result<Vec<String>>
             }
         }
     };
-    let length = tokio::time::timeout(ANSWER_WITHIN, answered)
+    let length = crate::wait_bound::timeout(ANSWER_WITHIN, answered)
         .await
         .context("no answer")??;
     let answer = Message::from_vec(&buffer[..length])?;

@@ -59,7 +59,7 @@ async fn a_control_plane_serves_users_runs_controllers_and_survives_its_api_serv
     let uid = made.metadata.uid.unwrap();
     let deleted = conditions::is_deleted(&uid);
     let deletion = await_condition(namespaces, "gone-soon", deleted);
-    tokio::time::timeout(Duration::from_secs(60), deletion)
+    testkit::timeout(Duration::from_secs(60), deletion)
         .await
         .unwrap()
         .unwrap();
@@ -108,15 +108,15 @@ async fn workloads_get_ready_through_their_own_controllers() {
     let limit = Duration::from_secs(60);
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
     let rolled_out = await_condition(deployments.clone(), "web", conditions::is_deployment_completed());
-    tokio::time::timeout(limit, rolled_out).await.unwrap().unwrap();
+    testkit::timeout(limit, rolled_out).await.unwrap().unwrap();
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), "default");
     let ready = |s: Option<&StatefulSet>| s.and_then(|s| s.status.as_ref()?.ready_replicas) == Some(1);
-    tokio::time::timeout(limit, await_condition(sets, "etcd", ready))
+    testkit::timeout(limit, await_condition(sets, "etcd", ready))
         .await
         .unwrap()
         .unwrap();
     let jobs: Api<Job> = Api::namespaced(client.clone(), "default");
-    tokio::time::timeout(
+    testkit::timeout(
         limit,
         await_condition(jobs.clone(), "copy", conditions::is_job_completed()),
     )
@@ -124,7 +124,7 @@ async fn workloads_get_ready_through_their_own_controllers() {
     .unwrap()
     .unwrap();
     let failed = |j: Option<&Job>| j.and_then(|j| j.status.as_ref()?.failed) == Some(1);
-    tokio::time::timeout(limit, await_condition(jobs, "broken", failed))
+    testkit::timeout(limit, await_condition(jobs, "broken", failed))
         .await
         .unwrap()
         .unwrap();

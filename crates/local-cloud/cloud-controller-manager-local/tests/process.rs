@@ -364,9 +364,7 @@ async fn output(folder: &Path, args: &[&str]) -> Result<(bool, String)> {
         .current_dir(folder)
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(SOON, run)
-        .await
-        .context("it does not end")??;
+    let output = testkit::timeout(SOON, run).await.context("it does not end")??;
     let text = [output.stdout, output.stderr].concat();
     Ok((
         output.status.success(),

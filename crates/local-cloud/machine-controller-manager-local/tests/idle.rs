@@ -54,7 +54,7 @@ async fn a_machine_controller_manager_idles_in_little_memory() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut manager = manager(&plane, folder.path(), Vec::new())?;
     pool(&client, count).await?;
-    let made = tokio::time::timeout(MADE_WITHIN, all_are_there(client, i32::try_from(count)?)).await;
+    let made = testkit::timeout(MADE_WITHIN, all_are_there(client, i32::try_from(count)?)).await;
     manager.check_alive()?;
     made.with_context(|| format!("not all machines are there within {MADE_WITHIN:?}"))
         .flatten()

@@ -351,7 +351,7 @@ async fn a_process_without_what_its_guests_need_does_not_start() -> Result<()> {
         .args(["--leader-migration-config=migration.yaml", "--seed-name=seed-a"])
         .kill_on_drop(true)
         .output();
-    let ended = tokio::time::timeout(SOON, ended).await.context("it goes on")??;
+    let ended = testkit::timeout(SOON, ended).await.context("it goes on")??;
     let said = String::from_utf8_lossy(&ended.stdout);
     ensure!(ended.status.code() == Some(1), "{:?}", ended.status);
     let words = "which needs --garden-kubeconfig, --backup-entry-deletion-grace-period-hours for that";

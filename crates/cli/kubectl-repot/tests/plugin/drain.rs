@@ -165,7 +165,7 @@ pub async fn a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals(
         let cordoned = await_condition(seeds.clone(), "drained", |seed: Option<&Seed>| {
             seed.is_some_and(|seed| seed.spec.is_cordoned())
         });
-        tokio::time::timeout(SOON, cordoned).await??;
+        testkit::timeout(SOON, cordoned).await??;
         // The move that is under way fills the bound.
         let waits = fixture.shoots.get("first").await?;
         assert_eq!(waits.spec.seed_name.as_deref(), Some("drained"));

@@ -29,11 +29,11 @@ pub async fn a_watch_reports_steps_until_the_operation_ends(fixture: &Fixture) -
     };
     let watched = Box::pin(watch(&fixture.session, "observed", SOON, &report));
     let gardenlets = async {
-        let _ = tokio::time::timeout(SOON, next.recv()).await?;
+        let _ = testkit::timeout(SOON, next.recv()).await?;
         let restoring = json!({"seedName": "seed-b", "lastOperation": operation("Restore Processing"),
             "migration": progress("seed-b", "Copying backups")});
         fixture.write_status("observed", restoring).await?;
-        let _ = tokio::time::timeout(SOON, next.recv()).await?;
+        let _ = testkit::timeout(SOON, next.recv()).await?;
         let there = json!({"settledSeedName": "seed-b", "lastOperation": operation("Restore Succeeded"), "migration": null});
         fixture.write_status("observed", there).await
     };

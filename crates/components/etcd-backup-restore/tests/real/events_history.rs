@@ -9,7 +9,6 @@ use kube::{Api, Client};
 use serde_json::json;
 use std::path::Path;
 use testkit::ControlPlane;
-use tokio::time::timeout;
 
 /// Runs `prepare` in an epoch; returns the revision with which the following etcd starts.
 async fn begins(lab: &Lab, volume: &Path, epoch: i64) -> (Ran, i64) {
@@ -136,7 +135,7 @@ async fn a_client_that_watches_events_across_a_move_is_told_to_list_again() {
 
     let created = create(&destination.client, "after").await.unwrap();
     let events: Api<Event> = Api::all(destination.client.clone());
-    let answer = timeout(PATIENCE, async {
+    let answer = testkit::timeout(PATIENCE, async {
         let mut watch = Box::pin(events.watch(&WatchParams::default(), &known).await?);
         watch.next().await.transpose()
     });
@@ -162,7 +161,7 @@ async fn a_client_that_watches_events_across_a_move_is_told_to_list_again() {
     let known = listed.metadata.resource_version.unwrap();
     let mut watch = Box::pin(events.watch(&WatchParams::default(), &known).await.unwrap());
     create(&destination.client, "later").await.unwrap();
-    let next = timeout(PATIENCE, watch.next()).await.unwrap();
+    let next = testkit::timeout(PATIENCE, watch.next()).await.unwrap();
     let Some(Ok(WatchEvent::Added(event))) = next else {
         panic!("{next:?}");
     };

@@ -13,7 +13,6 @@ use std::time::Duration;
 use testkit::ControlPlane;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 /// Longer than kube-apiserver took to acknowledge an Event without etcd-main (10 ms), on a machine that is
 /// busy.
@@ -92,7 +91,7 @@ async fn event(api: &Client, name: &str) -> Option<kube::Result<Event>> {
     let event = json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "reason": "Test", "type": "Normal"});
     let event = serde_json::from_value(event).unwrap();
     let api: Api<Event> = Api::namespaced(api.clone(), "default");
-    timeout(ANSWERED_WITHIN, api.create(&PostParams::default(), &event))
+    testkit::timeout(ANSWERED_WITHIN, api.create(&PostParams::default(), &event))
         .await
         .ok()
 }

@@ -29,7 +29,10 @@ pub async fn kept(world: &World) -> Result<()> {
     let keep = json!({"metadata": {"annotations": {(DRUID_KEEP_VOLUME): "true"}}});
     change(&etcds, keep.clone()).await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     ensure!(
         world
             .api::<StatefulSet>("kept")
@@ -66,7 +69,10 @@ pub async fn kept(world: &World) -> Result<()> {
     );
     // A deletion leaves the claim alone too, because the claim does not belong to that Etcd.
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     ensure!(claims.get("etcd-main-etcd-main-0").await?.uid() == own.uid());
 
     // A claim of the same epoch holds the same history, and is deleted with the Etcd again.
@@ -79,7 +85,10 @@ pub async fn kept(world: &World) -> Result<()> {
     );
     change(&etcds, keep).await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     Box::pin(continued(world, own.uid().as_deref())).await
 }
 
@@ -103,7 +112,10 @@ async fn continued(world: &World, volume: Option<&str>) -> Result<()> {
         let error = &refusal(&etcds).await?;
         ensure!(error.description.contains(words), "{error:?}");
         etcds.delete("etcd-main", &DeleteParams::default()).await?;
-        wait::until_gone(&etcds, "etcd-main", SOON).await?;
+        testkit::measured("the object is gone", SOON, |bound| {
+            wait::until_gone(&etcds, "etcd-main", bound)
+        })
+        .await?;
         let left = claims.get("etcd-main-etcd-main-0").await?;
         ensure!(left.uid().as_deref() == volume, "{left:?}");
     }
@@ -115,7 +127,10 @@ async fn continued(world: &World, volume: Option<&str>) -> Result<()> {
         "{adopted:?}"
     );
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     world.nothing_left("kept").await
 }
 

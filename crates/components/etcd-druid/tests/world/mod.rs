@@ -159,7 +159,8 @@ pub async fn until<K: Object>(
             serde_json::to_string(&other).unwrap()
         )),
     };
-    Ok(wait::until(api, name, SOON, look).await?.unwrap())
+    let found = testkit::measured(what, SOON, |bound| wait::until(api, name, bound, look));
+    Ok(found.await?.unwrap())
 }
 
 pub async fn create<K: Object>(api: &Api<K>, manifest: &Value) -> Result<K> {

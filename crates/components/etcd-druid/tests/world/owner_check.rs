@@ -138,7 +138,10 @@ async fn restarted_once(world: &World) -> Result<()> {
         ensure!(before.uid() == new.uid(), "etcd was restarted once more");
     }
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&etcds, "etcd-main", bound)
+    })
+    .await?;
     world.nothing_left("owner").await
 }
 

@@ -65,7 +65,7 @@ async fn marked_at_first_deletion(
         }
         anyhow::bail!("the watch ended")
     };
-    let (changed, marked) = tokio::join!(begin, tokio::time::timeout(SOON, watched));
+    let (changed, marked) = tokio::join!(begin, testkit::timeout(SOON, watched));
     changed?;
     marked.context("no Machine was deleted")?
 }

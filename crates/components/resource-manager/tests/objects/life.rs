@@ -226,6 +226,9 @@ pub async fn in_the_seed(world: &World) -> Result<()> {
     place.gone("more").await?;
     place.delete("own").await?;
     place.gone("own").await?;
-    wait::until_gone(&maps, "own", SOON).await?;
+    testkit::measured("the object is gone", SOON, |bound| {
+        wait::until_gone(&maps, "own", bound)
+    })
+    .await?;
     Ok(())
 }

@@ -7,10 +7,7 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use testkit::{OwnerRecord, eventually};
-use tokio::{
-    net::{TcpListener, UdpSocket},
-    time::timeout,
-};
+use tokio::net::{TcpListener, UdpSocket};
 
 use crate::world::{SOON, ShootNamespace, World, condition, map};
 
@@ -111,7 +108,7 @@ impl Nobody {
             }
             Ok::<_, std::io::Error>(())
         };
-        let asked = timeout(SOON, all).await;
+        let asked = testkit::timeout(SOON, all).await;
         asked.with_context(|| format!("{} of {count} ask within {SOON:?}", asking.len()))??;
         Ok(())
     }

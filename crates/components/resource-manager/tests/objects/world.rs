@@ -185,7 +185,11 @@ impl ShootNamespace<'_> {
     }
 
     pub async fn gone(&self, name: &str) -> Result<()> {
-        Ok(wait::until_gone(&self.resources(), name, SOON).await?)
+        let resources = self.resources();
+        let gone = testkit::measured("the object is gone", SOON, |bound| {
+            wait::until_gone(&resources, name, bound)
+        });
+        Ok(gone.await?)
     }
 
     /// Waits until the objects are applied, for the present generation and for Secrets with a checksum other
@@ -282,7 +286,8 @@ pub async fn until<K: Object>(
             serde_json::to_string(&other).unwrap()
         )),
     };
-    Ok(wait::until(api, name, SOON, look).await?.unwrap())
+    let found = testkit::measured(what, SOON, |bound| wait::until(api, name, bound, look));
+    Ok(found.await?.unwrap())
 }
 
 /// Changes an object as another writer.

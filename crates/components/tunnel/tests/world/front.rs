@@ -5,7 +5,7 @@ use std::{path::Path, process::Stdio};
 use anyhow::{Context, Result, ensure};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use testkit::{NameServer, Server, eventually, find_program, free_port};
-use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
+use tokio::{io::AsyncWriteExt, process::Command};
 
 use super::{LONG, get};
 
@@ -117,7 +117,7 @@ pub async fn add(names: &NameServer, what: &str, of: &str) -> Result<()> {
     input.write_all(words.as_bytes()).await?;
     drop(input);
     ensure!(
-        timeout(LONG, update.wait()).await??.success(),
+        testkit::timeout(LONG, update.wait()).await??.success(),
         "{name} was not added"
     );
     Ok(())

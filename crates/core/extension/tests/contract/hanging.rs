@@ -17,7 +17,6 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 use runtime::{clock, controller::finalizer};
 use serde_json::{Value, json};
 use testkit::eventually;
-use tokio::time::timeout;
 
 use crate::{
     machines::{MANAGER, ToyMachines},
@@ -101,7 +100,7 @@ async fn run(seed: &Client, by: &By) -> Result<Option<LastOperationState>> {
     let workers = api::<Worker>(seed);
     let worker = workers.get("one").await?;
     // The result is in the status.
-    drop(timeout(SOON, by.run(&worker)).await?);
+    drop(testkit::timeout(SOON, by.run(&worker)).await?);
     let status = workers.get("one").await?.status.unwrap_or_default();
     Ok(status.default.last_operation.map(|last| last.state))
 }

@@ -20,7 +20,7 @@ use kube::{
 };
 use runtime::controller::finalizer;
 use serde_json::{Value, json};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 
 use crate::{
     machines::{MANAGER, ToyMachines},
@@ -159,7 +159,7 @@ async fn cancelled_while_it_terminates(
     done(seed, by, &json!({"isolatedZoneID": null})).await?;
     ensure!(deployments.get(&name).await?.uid() != going.uid());
     ensure!(!has_sizes(seed).await?, "the failback has ended");
-    timeout(
+    testkit::timeout(
         SOON,
         told.wait_for(|story| {
             let size = |zone: &str| story.last()?.get(zone).map(Vec::len);
@@ -186,8 +186,10 @@ async fn until<K: runtime::client::wait::Watched>(
         Some(found) if is_so(found) => runtime::client::wait::WaitState::Done,
         _ => runtime::client::wait::WaitState::Wait("it is not so".into()),
     };
-    let found = runtime::client::wait::until(api, name, SOON, look).await?;
-    found.ok_or_else(|| anyhow::anyhow!("{name} is gone"))
+    let found = testkit::measured("the object changes", SOON, |bound| {
+        runtime::client::wait::until(api, name, bound, look)
+    });
+    found.await?.ok_or_else(|| anyhow::anyhow!("{name} is gone"))
 }
 /// Requests a reconciliation with this change, and runs the reconciler until success.
 async fn done(
@@ -198,7 +200,7 @@ async fn done(
     let workers = api::<Worker>(seed);
     let asked = json!({"metadata": {"annotations": {(OPERATION): RECONCILE}}, "spec": change});
     let asked = TEST.merge(&workers, "one", &asked).await?;
-    timeout(SOON, async {
+    testkit::timeout(SOON, async {
         loop {
             let worker = workers.get("one").await?;
             let status = worker.status.clone().unwrap_or_default().default;

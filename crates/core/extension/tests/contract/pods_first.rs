@@ -18,7 +18,6 @@ use jiff::SignedDuration;
 use kube::{Api, Client};
 use runtime::clock;
 use serde_json::json;
-use tokio::time::timeout;
 
 use crate::{
     machines::{MANAGER, ToyMachines},
@@ -45,7 +44,7 @@ pub async fn pods_leave_before_capacity_is_awaited(seeds: &Seeds) -> Result<()> 
     }
     let worker = create(&api::<Worker>(seed), &worker()?).await?;
     let by = reconciler(seed, namespaced, WorkerActuator(ToyMachines));
-    drop(timeout(SOON, by.run(&worker)).await?);
+    drop(testkit::timeout(SOON, by.run(&worker)).await?);
 
     ensure!(
         deployments.get_opt("in-x").await?.is_none(),

@@ -82,8 +82,13 @@ async fn of_kept_objects(seeds: &Seeds) -> Result<()> {
             Some(found) if found.metadata.deletion_timestamp.is_some() => wait::WaitState::Done,
             _ => wait::WaitState::Wait("it is not being deleted".into()),
         };
-        let found = wait::until(&resources, "addon", std::time::Duration::from_secs(30), going).await?;
-        let found = found.context("it is gone before its manager has seen it")?;
+        let bound = std::time::Duration::from_secs(30);
+        let found = testkit::measured("the ManagedResource is deleted", bound, |bound| {
+            wait::until(&resources, "addon", bound, going)
+        });
+        let found = found
+            .await?
+            .context("it is gone before its manager has seen it")?;
         ensure!(
             found.spec.keep_objects == Some(true),
             "{} would lose its objects",

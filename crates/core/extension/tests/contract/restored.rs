@@ -17,7 +17,6 @@ use extension_contract::run_until_ready;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client, ResourceExt, api::ListParams, runtime::wait::await_condition};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::{
     machines::{MANAGER, ToyMachines},
@@ -56,7 +55,7 @@ pub async fn are_all_there_before_anybody_acts(seeds: &Seeds) -> Result<()> {
     // No manager runs here: the operation waits for machines, and is dropped.
     tokio::select! {
         done = run_until_ready(&by, &wanted) => drop(done?),
-        made = timeout(SOON, made) => drop(made.context("the machines were not restored")??),
+        made = testkit::timeout(SOON, made) => drop(made.context("the machines were not restored")??),
     }
 
     check(seed, &stale).await?;

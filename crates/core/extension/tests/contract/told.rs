@@ -13,7 +13,6 @@ use api::{
 use extension::{ExtensionReconciler, reconciler::namespaced, worker::WorkerActuator};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::{
     machines::{MANAGER, ToyMachines},
@@ -96,7 +95,7 @@ async fn until_told(seed: &Client, by: &By, holds: impl Fn(&Worker) -> bool) -> 
             last = worker.status;
         }
     };
-    let told = timeout(SOON, told).await;
+    let told = testkit::timeout(SOON, told).await;
     told.unwrap_or_else(|_| bail!("it is not told: {last:?}"))
 }
 

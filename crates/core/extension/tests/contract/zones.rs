@@ -30,7 +30,7 @@ use kube::{Api, Client, api::DeleteParams};
 use runtime::{Error, clock};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::{sync::watch, task::yield_now, time::timeout};
+use tokio::{sync::watch, task::yield_now};
 
 use crate::world::{Seeds, TEST, create, object, proven, reconciler, text};
 
@@ -376,7 +376,7 @@ pub async fn wait_for_their_machines(seeds: &Seeds) -> Result<()> {
         machines.delete("m", &DeleteParams::default()).await?;
         anyhow::Ok(())
     };
-    let (done, left) = tokio::join!(timeout(SOON, run_until_ready(&by, &made)), leaves);
+    let (done, left) = tokio::join!(testkit::timeout(SOON, run_until_ready(&by, &made)), leaves);
     left?;
     done??;
     ensure!(
@@ -423,7 +423,7 @@ async fn closes_when_it_has_waited(seed: &Client, namespace: &str, cloud: &Arc<C
         machines.delete("m", &DeleteParams::default()).await?;
         anyhow::Ok(())
     };
-    let (done, left) = tokio::join!(timeout(SOON, run_until_ready(&by, &made)), leaves);
+    let (done, left) = tokio::join!(testkit::timeout(SOON, run_until_ready(&by, &made)), leaves);
     left?;
     done??;
     let now = objects.get("one").await?.status.unwrap_or_default();
@@ -447,8 +447,10 @@ async fn reported_closed(objects: &Api<SubnetIsolation>) -> Result<()> {
             runtime::client::wait::WaitState::Wait("the status does not report the closed network".into())
         }
     };
-    let found = runtime::client::wait::until(objects, "one", SOON, look).await;
-    found.map(drop).context("the report of the closed network")
+    let found = testkit::measured("the closed network is reported", SOON, |bound| {
+        runtime::client::wait::until(objects, "one", bound, look)
+    });
+    found.await.map(drop).context("the report of the closed network")
 }
 
 /// Waits until the object's state matches.
@@ -462,6 +464,8 @@ async fn remembered(objects: &Api<SubnetIsolation>, is_so: impl Fn(&Value) -> bo
             runtime::client::wait::WaitState::Wait(format!("its state is {state:?}"))
         }
     };
-    let found = runtime::client::wait::until(objects, "one", SOON, look).await;
-    found.map(drop).context("the state of the closed zone")
+    let found = testkit::measured("the state of the closed zone is stored", SOON, |bound| {
+        runtime::client::wait::until(objects, "one", bound, look)
+    });
+    found.await.map(drop).context("the state of the closed zone")
 }

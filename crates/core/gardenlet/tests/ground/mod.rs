@@ -16,7 +16,7 @@ use kube::{
 };
 use runtime::client::wait::{self, WaitState};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, NameServer, apply};
+use testkit::{ControlPlane, NameServer, WaitBound, apply};
 use tokio::time::{Instant, sleep};
 
 pub const PROJECT: &str = "garden-dev";
@@ -77,14 +77,18 @@ pub async fn until(
         }
     };
     let end = Instant::now() + SOON;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        match Box::pin(wait::until(shoots, "web", left, look)).await {
-            // A wait ends with the first list that a busy server refuses.
-            Err(runtime::Error::Transient(_)) if !left.is_zero() => sleep(Duration::from_secs(1)).await,
-            seen => return seen?.context("a Shoot"),
+    let seen = async {
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match Box::pin(wait::until(shoots, "web", left, look)).await {
+                // A wait ends with the first list that a busy server refuses.
+                Err(runtime::Error::Transient(_)) if !left.is_zero() => sleep(Duration::from_secs(1)).await,
+                seen => return seen,
+            }
         }
-    }
+    };
+    let seen = WaitBound::new(why, SOON).measure(seen).await?;
+    seen.context("a Shoot")
 }
 
 /// Runs a long test. `stack`: stack size of the threads that run the gardenlet.

@@ -396,11 +396,14 @@ impl World {
     /// The controller has seen all earlier changes.
     pub async fn looks_at_another_shoot(&self) -> Result<()> {
         apply(&self.client, shoot_of("later", "seed-a")).await?;
-        let looked = wait::until(&self.shoots, "later", SOON, |shoot: Option<&Shoot>| {
-            match shoot.and_then(|shoot| shoot.status.as_ref()?.last_operation.as_ref()) {
-                Some(_) => WaitState::Done,
-                None => WaitState::Wait("it has no status".into()),
-            }
+        let look = |shoot: Option<&Shoot>| match shoot
+            .and_then(|shoot| shoot.status.as_ref()?.last_operation.as_ref())
+        {
+            Some(_) => WaitState::Done,
+            None => WaitState::Wait("it has no status".into()),
+        };
+        let looked = testkit::measured("another Shoot has a status", SOON, |bound| {
+            wait::until(&self.shoots, "later", bound, look)
         });
         looked.await?;
         Ok(())

@@ -17,7 +17,7 @@ use kube::{
 use lease::{Elector, Lock, Lost, Metrics, Timing};
 use serde_json::json;
 use testkit::{ControlPlane, eventually};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::run_with_leader_migration;
@@ -170,7 +170,7 @@ async fn runs(running: &Running, expected: usize) {
 /// The results of all processes. A process that does not end fails the test instead of blocking the test.
 async fn ended(mut processes: JoinSet<Result<(), Lost>>) -> Vec<Result<(), Lost>> {
     let mut all = Vec::new();
-    while let Some(process) = timeout(BOUND, processes.join_next()).await.unwrap() {
+    while let Some(process) = testkit::timeout(BOUND, processes.join_next()).await.unwrap() {
         all.push(process.unwrap());
     }
     all
@@ -345,7 +345,7 @@ async fn the_end_of_one_work_ends_both() {
             |_| until_both("main", &process.main),
             |_| until_both("migrated", &process.migrated),
         );
-        timeout(BOUND, running).await.unwrap().unwrap();
+        testkit::timeout(BOUND, running).await.unwrap().unwrap();
         assert_eq!(process.main.now() + process.migrated.now(), 0);
         assert!(
             !process.shutdown.is_cancelled(),

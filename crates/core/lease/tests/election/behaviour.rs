@@ -15,7 +15,7 @@ use permit::{NotPermitted, Permit};
 use serde_json::json;
 use testkit::eventually;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{LONG, admin, config, elector, free, latecomer, leases, renewed, short, spec, steady};
@@ -202,7 +202,7 @@ async fn a_lease_that_somebody_else_takes_by_hand_ends_the_work() {
             .unwrap();
         pending::<()>().await;
     });
-    let lost = timeout(LONG, outcome).await.unwrap().unwrap_err();
+    let lost = testkit::timeout(LONG, outcome).await.unwrap().unwrap_err();
     let expected = Lost::Taken {
         lock: "default/robbed".to_owned(),
         holder: "robber".to_owned(),

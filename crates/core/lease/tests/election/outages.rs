@@ -13,7 +13,7 @@ use kube::client::{Body, ClientBuilder};
 use lease::{Elector, Ended, Lock, Lost, Metrics, Timing};
 use permit::Permit;
 use testkit::ControlPlane;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, Service};
 
@@ -156,7 +156,7 @@ async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_wa
         pending::<()>().await;
         stopped
     };
-    let lost = timeout(
+    let lost = testkit::timeout(
         Duration::from_secs(60),
         holder.with_lease(CancellationToken::new(), down),
     );
@@ -177,7 +177,7 @@ async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_wa
 
     let waiting = candidate.with_lease(CancellationToken::new(), |_| async { "works" });
     let starting = plane.start_api();
-    let (outcome, started) = futures::join!(timeout(Duration::from_secs(90), waiting), starting);
+    let (outcome, started) = futures::join!(testkit::timeout(Duration::from_secs(90), waiting), starting);
     started.unwrap();
     assert_eq!(outcome.unwrap().unwrap(), Ended::Done("works"));
 }

@@ -82,7 +82,7 @@ pub async fn check(authorities: Authorities) -> Result<Answer> {
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        answer = tokio::time::timeout(WITHIN, first) => answer?,
+        answer = testkit::timeout(WITHIN, first) => answer?,
         () = run => unreachable!(),
     }
 }

@@ -21,7 +21,7 @@ use kube::{
 };
 use runtime::Error;
 use serde_json::{Value, json};
-use testkit::{Fate, PlayedKubelet, eventually};
+use testkit::{Fate, PlayedKubelet, WaitBound, eventually};
 use tokio::time::Instant;
 
 use super::{
@@ -88,12 +88,17 @@ impl<'w> Subject<'w> {
     /// event.
     async fn succeeds(&self) -> runtime::Result<()> {
         let end = Instant::now() + SOON;
-        loop {
-            match self.run().await {
-                Err(Error::NotReady { .. }) if Instant::now() < end => {}
-                outcome => return outcome,
+        let ready = async {
+            loop {
+                match self.run().await {
+                    Err(Error::NotReady { .. }) if Instant::now() < end => {}
+                    outcome => return outcome,
+                }
             }
-        }
+        };
+        WaitBound::new("the ControlPlane is ready", SOON)
+            .measure(ready)
+            .await
     }
 
     async fn ask(&self, operation: &str) -> runtime::Result<()> {

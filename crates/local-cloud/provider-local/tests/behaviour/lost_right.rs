@@ -20,7 +20,6 @@ use runtime::{
 };
 use serde_json::json;
 use testkit::Relay;
-use tokio::time::timeout;
 
 use super::{
     World,
@@ -95,7 +94,7 @@ where
         issuer.end("it was lost");
         let said = line.count_sent();
         // Immediately, although the answer never arrives.
-        not_permitted(timeout(SOON, working).await.context("it waits on")?)?;
+        not_permitted(testkit::timeout(SOON, working).await.context("it waits on")?)?;
         line.release();
         not_permitted(work(permit).await)?;
         ensure!(

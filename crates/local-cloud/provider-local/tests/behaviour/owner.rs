@@ -18,7 +18,6 @@ use ownership::{
 use provider_local::{MANAGER, dns_record::DNSRecordActuator};
 use runtime::client::{Credentials, Permit, Seed};
 use serde_json::json;
-use tokio::time::timeout;
 
 use super::{
     World, codes, delete, run, run_created,
@@ -131,7 +130,7 @@ async fn answered(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        answer = timeout(SOON, first) => answer.with_context(|| format!("{:?}", told.borrow().last))?,
+        answer = testkit::timeout(SOON, first) => answer.with_context(|| format!("{:?}", told.borrow().last))?,
         () = run => unreachable!(),
     }
 }
@@ -408,7 +407,13 @@ pub async fn a_writer_that_slept_changes_nothing(world: &World) -> Result<()> {
     let before = version(world).await?;
     let said = line.count_sent();
     line.release();
-    refused(world, timeout(SOON, sleeper).await?, "went on elsewhere", &before).await?;
+    refused(
+        world,
+        testkit::timeout(SOON, sleeper).await?,
+        "went on elsewhere",
+        &before,
+    )
+    .await?;
     // The writer did send an update, and the server compared: the refusal is not only the result of a fresh
     // read.
     ensure!(line.count_sent() > said + 2, "nothing was tried");

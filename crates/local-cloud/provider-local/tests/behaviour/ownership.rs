@@ -29,7 +29,6 @@ use tokio::{
     net::TcpListener,
     sync::Notify,
     task::JoinSet,
-    time::timeout,
 };
 
 use super::{
@@ -147,7 +146,7 @@ pub async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
         begun.notified().await;
         another_seed_takes_it(world, "taken").await
     };
-    let (ended, taken) = tokio::join!(timeout(SOON, run_until_ready(&endless, &infra)), losing);
+    let (ended, taken) = tokio::join!(testkit::timeout(SOON, run_until_ready(&endless, &infra)), losing);
     taken?;
     let error = ended.context("it worked on")?.unwrap_err();
     let is_told = matches!(&error, Error::NotOwner(why) if why.contains("epoch 2 has begun"));
@@ -300,7 +299,9 @@ pub async fn without_witnesses_nothing_is_done(world: &World) -> Result<()> {
         )
         .await?;
     runtime::client::apply::delete(&api, "infra").await?;
-    let next = timeout(SOON, run(&real, &infra)).await.context("it waits on")??;
+    let next = testkit::timeout(SOON, run(&real, &infra))
+        .await
+        .context("it waits on")??;
     ensure!(next == Next::Change, "{next:?}");
     ensure!(api.get_opt("infra").await?.is_none(), "it is still there");
     ensure!(

@@ -9,7 +9,6 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
-    time::timeout,
 };
 
 /// The counts on a connection, and the limit for answers.
@@ -77,7 +76,7 @@ impl Tap {
     /// Waits until an answer is held.
     pub async fn until_held(&self, limit: Duration) -> Result<()> {
         let mut state = self.state.subscribe();
-        timeout(limit, state.wait_for(|state| state.held > 0))
+        testkit::timeout(limit, state.wait_for(|state| state.held > 0))
             .await
             .context("no answer is held")??;
         Ok(())
@@ -86,7 +85,7 @@ impl Tap {
     /// Waits until no client is connected: after that, no bytes of a former client are held or arrive.
     pub async fn until_idle(&self, limit: Duration) -> Result<()> {
         let mut state = self.state.subscribe();
-        timeout(limit, state.wait_for(|state| state.clients == 0))
+        testkit::timeout(limit, state.wait_for(|state| state.clients == 0))
             .await
             .context("a client stays connected")??;
         Ok(())

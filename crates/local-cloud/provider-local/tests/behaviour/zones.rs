@@ -15,7 +15,6 @@ use kube::{Api, api::DeleteParams};
 use local_cloud_fixture::run_hosts;
 use runtime::Error;
 use serde_json::json;
-use tokio::time::timeout;
 
 use super::{
     World, delete, run, run_created,
@@ -102,7 +101,7 @@ pub async fn an_awaited_machine_occupies_no_worker(world: &World) -> Result<()> 
     let by = world::subnet_isolation(&world.seed);
     let object = zone(namespace, &zones::id_of("x"))?;
     create(&by.api_of(&object), &object).await?;
-    let attempt = timeout(ATTEMPT_WITHIN, Box::pin(by.run(&object))).await?;
+    let attempt = testkit::timeout(ATTEMPT_WITHIN, Box::pin(by.run(&object))).await?;
     ensure!(
         matches!(&attempt, Err(Error::NotReady { why, .. }) if why.contains("machine m")),
         "{attempt:?}"

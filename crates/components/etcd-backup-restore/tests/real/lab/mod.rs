@@ -54,9 +54,10 @@ pub fn free_port() -> u16 {
 }
 
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
+    let (begun, bound) = (Instant::now(), testkit::WaitBound::new(what, PATIENCE));
     loop {
         if let Some(found) = look().await {
+            bound.report(begun.elapsed());
             return found;
         }
         assert!(
@@ -217,7 +218,7 @@ pub async fn run(command: &str, flags: &[String]) -> Ran {
         .kill_on_drop(true);
     let child = process.spawn().unwrap();
     let pid = child.id().unwrap();
-    let ended = tokio::time::timeout(2 * PATIENCE, child.wait_with_output());
+    let ended = testkit::timeout(2 * PATIENCE, child.wait_with_output());
     let mut peak = 0;
     tokio::pin!(ended);
     let output = loop {

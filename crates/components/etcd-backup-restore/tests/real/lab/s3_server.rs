@@ -89,10 +89,14 @@ fn spawn(folder: &Path, port: u16) -> Child {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let begun = Instant::now();
+    let (begun, bound) = (
+        Instant::now(),
+        testkit::WaitBound::new("s3s-fs listens", super::PATIENCE),
+    );
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(begun.elapsed() < super::PATIENCE, "s3s-fs does not listen");
         std::thread::sleep(Duration::from_millis(20));
     }
+    bound.report(begun.elapsed());
     process
 }

@@ -264,7 +264,7 @@ impl Stay {
 
     /// Waits for the end of etcd, after `kubelet_stands_still`.
     pub async fn etcd_has_ended(&mut self) {
-        let ended = tokio::time::timeout(super::PATIENCE, self.kept.task.join_next()).await;
+        let ended = testkit::timeout(super::PATIENCE, self.kept.task.join_next()).await;
         ended.expect("etcd was told to end").unwrap().unwrap();
     }
 
