@@ -3,12 +3,15 @@
 # look.
 #   hack/e2e.sh once|all [TEST ARGUMENTS…]     further arguments go to the tests, e.g. a part of a test's name
 # once: each capability once (make e2e). all: every scenario (make e2e-all).
+# REPOT_WAITS=FILE: where each wait of a test is noted, with its time and bound.
 # PART=1…5 runs a part of `all`, of at most 45 minutes: 1 and 2 have the dead seeds, 3 moves, nodes and zones, 4 the rest, 5 the
 # installation of a release from a registry (hack/release-test.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+# Tests append the time of each wait to this file (docs/understand/testing.md). A test runs in the folder of its package.
+[ -z "${REPOT_WAITS:-}" ] || { REPOT_WAITS=$(realpath -m -- "$REPOT_WAITS"); export REPOT_WAITS; }
 # Tests that only the set `all` has: what they show, another test shows too, or they show it longer.
 ONLY_IN_ALL=(
   a_move_ends_although_the_gardenlets_are_killed_at_five_random_moments

@@ -2,12 +2,15 @@
 # Unit tests and tests on real server processes. Tests on clusters need the feature e2e and are hack/e2e.sh's.
 #   hack/test.sh [CARGO TEST ARGUMENTS…]
 #   REPOT_TEST_LIMIT=SECONDS   how long they may take once they are built
+#   REPOT_WAITS=FILE           where each wait of a test is noted, with its time and bound
 # Without arguments they run in five lanes side by side, as most of them wait most of the time. Every lane goes through all programs,
 # and runs those that no other lane has begun. hack/test-runner.sh says which programs run a second time if they fail.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+# Tests append the time of each wait to this file (docs/understand/testing.md). A test runs in the folder of its package.
+[ -z "${REPOT_WAITS:-}" ] || { REPOT_WAITS=$(realpath -m -- "$REPOT_WAITS"); export REPOT_WAITS; }
 
 # How many seconds all tests may take once they are built. Thrice what they take on two busy cores.
 LIMIT=${REPOT_TEST_LIMIT:-3000}
@@ -89,6 +92,11 @@ ended
 [ -z "${shown:-}" ] || wait "$shown"
 say "what took longest:"
 sort -rn "$REPOT_TEST_SECONDS" | head -n 12 >&2
+# A bound is about twice the longest measured wait.
+if grep -q 'slow: .* took ' "$REPOT_CACHE/test.log"; then
+  say "waits of more than half of their bound:"
+  grep -o 'slow: .* took .*' "$REPOT_CACHE/test.log" | sort | uniq -c >&2
+fi
 count_tests "$REPOT_CACHE/test.log"
 [ ! -s "$unsteady" ] ||
   say "UNSTEADY, to be fixed: these failed, and passed when run again (output: $REPOT_CACHE/test.log): $(paste -sd, "$unsteady")"
