@@ -32,8 +32,9 @@ use super::{
     approval::{Decision, decide},
     capacity,
     change::change,
-    crowd::{self, Crowd, NoPlace},
-    dry_run, former_seeds, holds, move_metrics,
+    dry_run, former_seeds, holds,
+    migration_slots::{self, MigrationSlots, NoSlot},
+    move_metrics,
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{SOURCE, backup_entry_name, read, write},
 };
@@ -48,7 +49,7 @@ const SLOT_REQUEUE: Duration = Duration::from_secs(60);
 
 struct ShootMigration {
     context: Context,
-    crowd: Crowd,
+    slots: MigrationSlots,
     /// The cache of all Shoots.
     known: Store<Shoot>,
     /// Sends Shoots that may have waited for a slot.
@@ -92,7 +93,7 @@ pub async fn run(context: Context) {
     let controller = controller.watches_stream(freed.map(Ok), |waiting| [ObjectRef::from_obj(&waiting)]);
     context
         .run(controller, |context| ShootMigration {
-            crowd: Crowd::new(context.config.concurrent_migrations.into()),
+            slots: MigrationSlots::new(context.config.concurrent_migrations.into()),
             context,
             known,
             places,
@@ -226,12 +227,12 @@ impl ShootMigration {
     /// The verdict on a move that would begin now, changed if the destination has no free slot.
     fn with_place(&self, shoot: &Shoot, seed: Option<&Seed>, verdict: Verdict) -> Verdict {
         match wanted_move(shoot) {
-            Some((source, destination)) if crowd::needs_place(shoot, &verdict) => {
+            Some((source, destination)) if migration_slots::needs_slot(shoot, &verdict) => {
                 let (known, room) = (self.known.state(), seed.and_then(capacity::room));
-                match self.crowd.enter(shoot, destination, room, &known, clock::now()) {
+                match self.slots.reserve(shoot, destination, room, &known, clock::now()) {
                     Ok(()) => verdict,
-                    Err(NoPlace::Busy(others)) => crowd::busy(source, destination, others),
-                    Err(NoPlace::Full { room, taken }) => capacity::full(source, destination, room, taken),
+                    Err(NoSlot::Busy(others)) => migration_slots::busy(source, destination, others),
+                    Err(NoSlot::Full { room, taken }) => capacity::full(source, destination, room, taken),
                 }
             }
             _ => verdict,
@@ -249,8 +250,8 @@ impl ShootMigration {
         {
             return;
         }
-        self.crowd.leave(shoot);
-        for next in self.crowd.next(&old.destination, &self.known.state()) {
+        self.slots.release(shoot);
+        for next in self.slots.next(&old.destination, &self.known.state()) {
             // The channel is closed when the process ends.
             let _ = self.places.unbounded_send(next.as_ref().clone());
         }

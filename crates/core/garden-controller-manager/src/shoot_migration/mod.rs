@@ -23,7 +23,7 @@
 //! | `forced_move` | the planned move as the answer to a request by force |
 //! | `capacity` | how many shoots a seed may have |
 //! | `dry_run` | the same verdict before any edit, requested by annotation |
-//! | `crowd` | how many shoots may be on their way to a seed at a time |
+//! | `migration_slots` | how many shoots may be on their way to a seed at a time |
 //! | `approval` | the content of `status.migration`, and the hand-on of a shoot |
 //! | `reading` | reads the inputs of a verdict, and writes the result on exactly the read version |
 //! | `returning` | whether a former seed may be the destination |
@@ -35,7 +35,6 @@ mod approval;
 mod capacity;
 mod change;
 mod controller;
-mod crowd;
 mod dry_run;
 mod eligibility;
 mod extensions;
@@ -43,6 +42,7 @@ mod force;
 mod forced_move;
 mod former_seeds;
 mod holds;
+mod migration_slots;
 mod move_metrics;
 mod pause;
 mod pending_edit;

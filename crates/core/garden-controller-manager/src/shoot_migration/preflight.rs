@@ -25,7 +25,7 @@ use crate::shoot_takeover::{host_clock, servers};
 /// Annotation of a Shoot whose value says why the shoot may move between seeds of different provider types.
 pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
 
-/// The reason of a move that waits for a slot on the way (`crowd`).
+/// The reason of a move that waits for a slot on the way (`migration_slots`).
 pub(super) const BUSY: &str = "DestinationSeedBusy";
 /// The reason of a move to a seed without room (`capacity`).
 pub(super) const FULL: &str = "DestinationSeedFull";

@@ -30,13 +30,13 @@ use super::{
 
 /// How long a slot is reserved for a shoot that may begin. Its source begins at once, or is dead, and then
 /// the shoot needs no slot.
-const KEPT_FOR: SignedDuration = SignedDuration::from_secs(60);
+const RESERVED_FOR: SignedDuration = SignedDuration::from_secs(60);
 /// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
 /// The reason why a shoot gets no slot on the way to a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoPlace {
+pub enum NoSlot {
     /// The maximum number of shoots is on the way.
     Busy(usize),
     /// The seed has as many shoots as `status.allocatable.shoots` allows.
@@ -48,67 +48,67 @@ pub enum NoPlace {
     },
 }
 
-/// Gives slots on the way to each seed.
+/// The slots on the way to each seed.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct MigrationSlots {
     at_most: usize,
-    /// Slots that were given recently, and that caches may not show yet, by the uid of the Shoot.
-    given: Mutex<HashMap<String, (String, Timestamp)>>,
+    /// Slots that were reserved recently, and that caches may not show yet, by the uid of the Shoot.
+    recent: Mutex<HashMap<String, (String, Timestamp)>>,
 }
 
-impl Crowd {
+impl MigrationSlots {
     /// Allows at most `at_most` shoots on their way to a seed.
     #[must_use]
     pub fn new(at_most: usize) -> Self {
         Self {
             at_most,
-            given: Mutex::default(),
+            recent: Mutex::default(),
         }
     }
 
-    /// Gives the shoot a slot on the way to `destination`, unless the limit is reached, or the seed has as
-    /// many shoots as `room` allows. `known`: all Shoots.
+    /// Reserves a slot for the shoot on the way to `destination`, unless the limit is reached, or the seed has
+    /// as many shoots as `room` allows. `known`: all Shoots.
     ///
     /// # Errors
     /// There is no free slot.
-    pub fn enter(
+    pub fn reserve(
         &self,
         shoot: &Shoot,
         destination: &str,
         room: Option<usize>,
         known: &[Arc<Shoot>],
         now: Timestamp,
-    ) -> Result<(), NoPlace> {
+    ) -> Result<(), NoSlot> {
         let own = shoot.uid().unwrap_or_default();
-        let mut given = self.lock_slots();
-        given.retain(|_, (_, since)| now.duration_since(*since) < KEPT_FOR);
+        let mut recent = self.lock_slots();
+        recent.retain(|_, (_, since)| now.duration_since(*since) < RESERVED_FOR);
         let shown = known
             .iter()
             .filter(|other| is_on_its_way_to(other, destination, now));
         let mut others: HashSet<String> = shown.filter_map(|other| other.uid()).collect();
-        let lately = given.iter().filter(|(_, (to, _))| to == destination);
+        let lately = recent.iter().filter(|(_, (to, _))| to == destination);
         others.extend(lately.map(|(uid, _)| uid.clone()));
         others.remove(&own);
         if others.len() >= self.at_most {
-            return Err(NoPlace::Busy(others.len()));
+            return Err(NoSlot::Busy(others.len()));
         }
         if let Some(room) = room {
             // Counted under the lock, so that two shoots never share the last room.
             let hosted = capacity::hosted(destination, known).filter_map(ResourceExt::uid);
             others.extend(hosted.filter(|uid| *uid != own));
             if others.len() >= room {
-                return Err(NoPlace::Full {
+                return Err(NoSlot::Full {
                     room,
                     taken: others.len(),
                 });
             }
         }
-        given.insert(own, (destination.to_owned(), now));
+        recent.insert(own, (destination.to_owned(), now));
         Ok(())
     }
 
     /// Releases the slot: the shoot has arrived, or does not begin after all.
-    pub fn leave(&self, shoot: &Shoot) {
+    pub fn release(&self, shoot: &Shoot) {
         self.lock_slots().remove(&shoot.uid().unwrap_or_default());
     }
 
@@ -127,13 +127,13 @@ impl Crowd {
     }
 
     fn lock_slots(&self) -> MutexGuard<'_, HashMap<String, (String, Timestamp)>> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Whether a shoot with this verdict needs a slot, because its move would begin now.
 #[must_use]
-pub fn needs_place(shoot: &Shoot, verdict: &Verdict) -> bool {
+pub fn needs_slot(shoot: &Shoot, verdict: &Verdict) -> bool {
     let approved = shoot
         .status
         .as_ref()
@@ -176,5 +176,5 @@ fn waits_since(shoot: &Shoot) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-#[path = "crowd_tests.rs"]
+#[path = "migration_slots_tests.rs"]
 mod tests;

@@ -51,17 +51,21 @@ fn waiting(name: &str, since: i64) -> Arc<Shoot> {
 
 #[test]
 fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
-    let (crowd, now, nobody) = (Crowd::new(2), Timestamp::UNIX_EPOCH, Vec::<Arc<Shoot>>::new());
-    let enter = |name: &str| crowd.enter(&shoot(name, B), B, None, &nobody, now);
-    assert_eq!((enter("one"), enter("two")), (Ok(()), Ok(())));
-    assert_eq!(enter("three"), Err(NoPlace::Busy(2)));
-    assert_eq!(enter("one"), Ok(()), "it has a place");
+    let (slots, now, nobody) = (
+        MigrationSlots::new(2),
+        Timestamp::UNIX_EPOCH,
+        Vec::<Arc<Shoot>>::new(),
+    );
+    let reserve = |name: &str| slots.reserve(&shoot(name, B), B, None, &nobody, now);
+    assert_eq!((reserve("one"), reserve("two")), (Ok(()), Ok(())));
+    assert_eq!(reserve("three"), Err(NoSlot::Busy(2)));
+    assert_eq!(reserve("one"), Ok(()), "it has a place");
     assert_eq!(
-        crowd.enter(&shoot("other", "seed-c"), "seed-c", None, &nobody, now),
+        slots.reserve(&shoot("other", "seed-c"), "seed-c", None, &nobody, now),
         Ok(())
     );
-    crowd.leave(&shoot("two", B));
-    assert_eq!(enter("three"), Ok(()));
+    slots.release(&shoot("two", B));
+    assert_eq!(reserve("three"), Ok(()));
 }
 
 /// Approvals of a former process count, each once.
@@ -78,28 +82,28 @@ fn who_is_on_its_way_is_counted_once() {
         at("approved", B, Type::Reconcile, State::Succeeded),
         Arc::new(shoot("new", B)),
     ];
-    let crowd = Crowd::new(3);
+    let slots = MigrationSlots::new(3);
     assert_eq!(
-        crowd.enter(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH),
-        Err(NoPlace::Busy(3))
+        slots.reserve(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH),
+        Err(NoSlot::Busy(3))
     );
     assert_eq!(
-        crowd.enter(&known[0], B, None, &known, Timestamp::UNIX_EPOCH),
+        slots.reserve(&known[0], B, None, &known, Timestamp::UNIX_EPOCH),
         Ok(()),
         "it is one of them"
     );
-    let crowd = Crowd::new(4);
+    let slots = MigrationSlots::new(4);
     assert_eq!(
-        crowd.enter(&known[0], B, None, &known, Timestamp::UNIX_EPOCH),
+        slots.reserve(&known[0], B, None, &known, Timestamp::UNIX_EPOCH),
         Ok(())
     );
     assert_eq!(
-        crowd.enter(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH),
+        slots.reserve(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH),
         Ok(())
     );
     assert_eq!(
-        crowd.enter(&shoot("more", B), B, None, &known, Timestamp::UNIX_EPOCH),
-        Err(NoPlace::Busy(4))
+        slots.reserve(&shoot("more", B), B, None, &known, Timestamp::UNIX_EPOCH),
+        Err(NoSlot::Busy(4))
     );
 }
 
@@ -109,21 +113,27 @@ fn who_does_not_get_on_is_in_nobodys_way() {
     let mut stuck = Shoot::clone(&at("stuck", B, Type::Restore, State::Error));
     stuck.status.get_or_insert_default().retry_cycle_start_time = Some(Time(Timestamp::UNIX_EPOCH));
     let known = [Arc::new(stuck)];
-    let after = |time| Crowd::new(1).enter(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH + time);
-    assert_eq!(after(LONGEST), Err(NoPlace::Busy(1)));
+    let after = |time| {
+        MigrationSlots::new(1).reserve(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH + time)
+    };
+    assert_eq!(after(LONGEST), Err(NoSlot::Busy(1)));
     assert_eq!(after(LONGEST * 2), Ok(()));
 }
 
 #[test]
 fn a_place_that_nobody_takes_is_given_to_another() {
-    let (crowd, now, nobody) = (Crowd::new(1), Timestamp::UNIX_EPOCH, Vec::<Arc<Shoot>>::new());
-    assert_eq!(crowd.enter(&shoot("dead", B), B, None, &nobody, now), Ok(()));
+    let (slots, now, nobody) = (
+        MigrationSlots::new(1),
+        Timestamp::UNIX_EPOCH,
+        Vec::<Arc<Shoot>>::new(),
+    );
+    assert_eq!(slots.reserve(&shoot("dead", B), B, None, &nobody, now), Ok(()));
     assert_eq!(
-        crowd.enter(&shoot("new", B), B, None, &nobody, now + KEPT_FOR / 2),
-        Err(NoPlace::Busy(1))
+        slots.reserve(&shoot("new", B), B, None, &nobody, now + RESERVED_FOR / 2),
+        Err(NoSlot::Busy(1))
     );
     assert_eq!(
-        crowd.enter(&shoot("new", B), B, None, &nobody, now + KEPT_FOR),
+        slots.reserve(&shoot("new", B), B, None, &nobody, now + RESERVED_FOR),
         Ok(())
     );
 }
@@ -137,12 +147,12 @@ fn who_has_waited_longest_is_next() {
         waiting("second", 2),
     ];
     let next = |at_most| -> Vec<_> {
-        let next = Crowd::new(at_most).next(B, &known);
+        let next = MigrationSlots::new(at_most).next(B, &known);
         next.iter().map(|shoot| shoot.name_any()).collect()
     };
     assert_eq!(next(2), ["first", "second"]);
     assert_eq!(next(5), ["first", "second", "third"]);
-    assert!(Crowd::new(5).next("seed-c", &known).is_empty());
+    assert!(MigrationSlots::new(5).next("seed-c", &known).is_empty());
 }
 
 #[test]
@@ -151,15 +161,15 @@ fn only_a_move_that_would_begin_now_needs_a_place() {
         ready,
         ..busy("seed-a", B, 2)
     };
-    assert!(needs_place(&shoot("new", B), &verdict(true)));
-    assert!(!needs_place(&shoot("new", B), &verdict(false)));
+    assert!(needs_slot(&shoot("new", B), &verdict(true)));
+    assert!(!needs_slot(&shoot("new", B), &verdict(false)));
     let going = [
         (Type::Migrate, State::Processing),
         (Type::Restore, State::Error),
         (Type::Reconcile, State::Succeeded),
     ];
     for (type_, state) in going {
-        assert!(!needs_place(&at("approved", B, type_, state), &verdict(true)));
+        assert!(!needs_slot(&at("approved", B, type_, state), &verdict(true)));
     }
     let told = busy("seed-a", B, 2);
     assert!(
@@ -176,12 +186,12 @@ fn only_a_move_that_would_begin_now_needs_a_place() {
 
 #[test]
 fn the_last_room_of_a_seed_is_given_once() {
-    let (crowd, now) = (Crowd::new(5), Timestamp::UNIX_EPOCH);
+    let (slots, now) = (MigrationSlots::new(5), Timestamp::UNIX_EPOCH);
     let known = [at("here", B, Type::Reconcile, State::Succeeded)];
-    let enter = |name: &str| crowd.enter(&shoot(name, B), B, Some(2), &known, now);
-    assert_eq!(enter("one"), Ok(()));
-    assert_eq!(enter("one"), Ok(()), "the shoot has the room already");
-    assert_eq!(enter("two"), Err(NoPlace::Full { room: 2, taken: 2 }));
-    crowd.leave(&shoot("one", B));
-    assert_eq!(enter("two"), Ok(()));
+    let reserve = |name: &str| slots.reserve(&shoot(name, B), B, Some(2), &known, now);
+    assert_eq!(reserve("one"), Ok(()));
+    assert_eq!(reserve("one"), Ok(()), "the shoot has the room already");
+    assert_eq!(reserve("two"), Err(NoSlot::Full { room: 2, taken: 2 }));
+    slots.release(&shoot("one", B));
+    assert_eq!(reserve("two"), Ok(()));
 }
