@@ -32,9 +32,9 @@ use super::{
     approval::{Decision, decide},
     capacity,
     change::change,
-    dry_run, former_seeds, holds,
+    dry_run, former_seeds,
     migration_slots::{self, MigrationSlots, NoSlot},
-    move_metrics,
+    move_metrics, planned_move_checks,
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{SOURCE, backup_entry_name, read, write},
 };
@@ -174,7 +174,7 @@ impl Reconciler<Shoot> for ShootMigration {
                 }
             }
             let judged = Box::pin(read(&self.context, &shoot)).await?;
-            let verdict = holds::apply(&shoot, &judged);
+            let verdict = planned_move_checks::apply(&shoot, &judged);
             let verdict =
                 verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);

@@ -17,7 +17,7 @@ use placement::{Journey, journey};
 use runtime::{Result, clock};
 use serde_json::{Value, json};
 
-use super::{capacity, holds, preflight::Verdict, reading::read};
+use super::{capacity, planned_move_checks, preflight::Verdict, reading::read};
 use crate::{Context, MANAGER};
 
 /// Longest name of a Seed.
@@ -73,7 +73,7 @@ async fn judge(
     asking.spec.seed_name = Some(seed.to_owned());
     let judged = Box::pin(read(context, &asking)).await?;
     Ok(
-        holds::apply(&asking, &judged).map(|verdict| match &judged.destination {
+        planned_move_checks::apply(&asking, &judged).map(|verdict| match &judged.destination {
             Some(destination) => capacity::judge(&asking, destination, known, verdict),
             None => verdict,
         }),

@@ -15,7 +15,7 @@ use super::preflight::{Verdict, wanted_move};
 
 /// The verdict on a move that would begin now, if the destination may not host the shoot. `profile`: the
 /// CloudProfile that the Shoot names, if there is one.
-pub(super) fn hold(
+pub(super) fn check(
     shoot: &Shoot,
     [source, destination]: [Option<&Seed>; 2],
     profile: Option<&CloudProfile>,
@@ -144,7 +144,7 @@ mod tests {
                 reason: "DestinationSeedReady",
                 message: String::new(),
             };
-            hold(&shoot, [None, Some(&tainted)], None, ready)
+            check(&shoot, [None, Some(&tainted)], None, ready)
         };
         let held = judged("Reconcile", "Succeeded");
         assert_eq!((held.ready, held.reason), (false, "SeedTaintNotTolerated"));

@@ -1,4 +1,4 @@
-//! Annotation `shoot.gardener.cloud/force-restore` overrides the holds of a planned move that users of the
+//! Annotation `shoot.gardener.cloud/force-restore` overrides the checks of a planned move that users of the
 //! Shoot could keep for ever: a pending edit, annotation `shoot.gardener.cloud/ignore`, and webhooks on
 //! Leases. Pure.
 //!
@@ -14,7 +14,7 @@ use placement::approval;
 
 use super::preflight::Verdict;
 
-/// The reason of a move that passes a hold by force.
+/// The reason of a move that skips a check by force.
 pub(super) const FORCED: &str = "MoveForced";
 
 /// Whether a person asks for the move by force.
@@ -27,7 +27,7 @@ pub(super) fn is_approved(shoot: &Shoot) -> bool {
     approval(shoot).is_some_and(|approval| Some(approval.generation) == shoot.metadata.generation)
 }
 
-/// Whether force overrides a hold: the annotation requests that, or the approval was recorded by force.
+/// Whether force overrides a check: the annotation requests that, or the approval was recorded by force.
 pub(super) fn overrides(shoot: &Shoot) -> bool {
     is_asked(shoot) || is_approved(shoot) && reported_reason(shoot) == Some(FORCED)
 }
@@ -38,14 +38,14 @@ pub(super) fn reported_reason(shoot: &Shoot) -> Option<&str> {
     Some(constraint.reason.as_str())
 }
 
-/// The verdict on a move that passes the hold with this reason.
-pub(super) fn pass(mut verdict: Verdict, hold: &str) -> Verdict {
+/// The verdict on a move that skips the check with this reason.
+pub(super) fn pass(mut verdict: Verdict, check: &str) -> Verdict {
     verdict.reason = FORCED;
-    verdict.message = format!("{} {SHOOT_FORCE_RESTORE} overrides {hold}.", verdict.message);
+    verdict.message = format!("{} {SHOOT_FORCE_RESTORE} overrides {check}.", verdict.message);
     verdict
 }
 
-/// The remedy in the message of a hold that force overrides.
+/// The remedy in the message of a check that force overrides.
 pub(super) fn remedy() -> String {
     format!(
         "move the shoot as it is with annotation {SHOOT_FORCE_RESTORE}=true, which takes the verb force-restore on shoots"

@@ -1,5 +1,5 @@
-//! The answer to a request by force while the source lives: the planned move, if the request overrides a hold
-//! of that move. Pure.
+//! The answer to a request by force while the source lives: the planned move, if the request overrides a
+//! check of that move. Pure.
 
 use api::{
     constants::condition::{READY_FOR_MIGRATION, SHOOT_IGNORED, SHOOT_NOT_RECONCILED, WEBHOOKS_ON_LEASES},
@@ -14,7 +14,7 @@ use super::{
     source,
 };
 
-/// The state of a planned move that passes a hold by force, and whose source lives.
+/// The state of a planned move that skips a check by force, and whose source lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForcedMove {
     /// The preflight decides, or the destination has no free slot yet.
@@ -23,8 +23,8 @@ pub(crate) enum ForcedMove {
     Approved,
 }
 
-/// The planned move that answers a request by force. `None`: the request overrides no hold, or an obstacle is
-/// left that force does not override.
+/// The planned move that answers a request by force. `None`: the request overrides no check, or an obstacle
+/// is left that force does not override.
 pub(crate) fn forced_move(shoot: &Shoot) -> Option<ForcedMove> {
     let is_held = !is_reconciled(shoot) || pause::is_ignored(shoot) || source::stops_leader_election(shoot);
     let is_planned = wanted_move(shoot).is_some() && journey(shoot) == Journey::Settled;
@@ -41,8 +41,8 @@ pub(crate) fn forced_move(shoot: &Shoot) -> Option<ForcedMove> {
     waits.then_some(ForcedMove::Waits)
 }
 
-/// Whether a hold that force overrides is reported for a planned move that a person wants by force:
-/// garden-controller-manager answers the request after the preflight was repeated without the hold.
+/// Whether a check that force overrides is reported for a planned move that a person wants by force:
+/// garden-controller-manager answers the request after the preflight was repeated without the check.
 pub(crate) fn awaits_force(shoot: &Shoot) -> bool {
     let overridden = [SHOOT_NOT_RECONCILED, SHOOT_IGNORED, WEBHOOKS_ON_LEASES];
     let is_held = force::reported_reason(shoot).is_some_and(|reason| overridden.contains(&reason));

@@ -13,13 +13,13 @@
 //! | `preflight` | the obstacles, in the order in which users fix them |
 //! | `extensions` | the providers that the shoot needs, and the extensions of the destination |
 //! | `seed_defaults` | the values from a seed that the destination must provide equally |
-//! | `holds` | the holds of a planned move, which a takeover ignores: the list of the next rows |
+//! | `planned_move_checks` | the checks of a planned move, which a takeover skips: the list of the next rows |
 //! | `source_entry` | whether the source BackupEntry of the move before is gone |
 //! | `source` | the reports of the source's gardenlet that would stop a move half-way |
 //! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
 //! | `pause` | whether the Shoot or a seed of the move holds back new work |
 //! | `pending_edit` | whether the source has reconciled the present specification |
-//! | `force` | the holds that a request by force overrides |
+//! | `force` | the checks that a request by force overrides |
 //! | `forced_move` | the planned move as the answer to a request by force |
 //! | `capacity` | how many shoots a seed may have |
 //! | `dry_run` | the same verdict before any edit, requested by annotation |
@@ -41,11 +41,11 @@ mod extensions;
 mod force;
 mod forced_move;
 mod former_seeds;
-mod holds;
 mod migration_slots;
 mod move_metrics;
 mod pause;
 mod pending_edit;
+mod planned_move_checks;
 mod preflight;
 mod reading;
 mod returning;

@@ -20,7 +20,7 @@ pub(super) fn is_ignored(shoot: &Shoot) -> bool {
 
 /// The verdict on a move that would begin now, where a pause of the Shoot or of the source or destination
 /// holds back new work.
-pub(super) fn hold(shoot: &Shoot, seeds: [Option<&Seed>; 2], verdict: Verdict) -> Verdict {
+pub(super) fn check(shoot: &Shoot, seeds: [Option<&Seed>; 2], verdict: Verdict) -> Verdict {
     let Some((source, _)) = wanted_move(shoot) else {
         return verdict;
     };
@@ -119,7 +119,7 @@ mod tests {
             message: String::new(),
         };
         let mut shoot = shoot(true, &last("Reconcile", "Succeeded"));
-        let judged = |shoot: &Shoot, stopped| hold(shoot, [Some(&seed("a", stopped)), None], ready.clone());
+        let judged = |shoot: &Shoot, stopped| check(shoot, [Some(&seed("a", stopped)), None], ready.clone());
         shoot
             .annotations_mut()
             .insert(SHOOT_FORCE_RESTORE.to_owned(), "true".to_owned());
@@ -154,8 +154,8 @@ mod tests {
             message: String::new(),
         };
         let (a, b) = (seed("a", stopped[0]), seed("b", stopped[1]));
-        let hold = |last| hold(&shoot(ignored, &last), [Some(&a), Some(&b)], ready.clone());
-        let verdict = hold(last("Reconcile", "Succeeded"));
+        let judged = |last| check(&shoot(ignored, &last), [Some(&a), Some(&b)], ready.clone());
+        let verdict = judged(last("Reconcile", "Succeeded"));
         let reported = (!verdict.ready).then_some((verdict.reason, verdict.message.as_str()));
         assert_eq!(
             reported.map(|(reason, _)| reason),
@@ -169,7 +169,7 @@ mod tests {
             ("Migrate", "Succeeded"),
             ("Restore", "Error"),
         ] {
-            assert!(hold(last(type_, state)).ready, "{type_} {state}");
+            assert!(judged(last(type_, state)).ready, "{type_} {state}");
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// The verdict on a move that would begin now, where the specification has an edit that was not reconciled.
-pub(super) fn hold(shoot: &Shoot, verdict: Verdict) -> Verdict {
+pub(super) fn check(shoot: &Shoot, verdict: Verdict) -> Verdict {
     let Some((source, _)) = wanted_move(shoot) else {
         return verdict;
     };
@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn is_held(shoot: &Shoot) -> bool {
-        let verdict = hold(shoot, ready());
+        let verdict = check(shoot, ready());
         assert_eq!(verdict.ready, verdict.reason != SHOOT_NOT_RECONCILED);
         !verdict.ready
     }
@@ -108,7 +108,7 @@ mod tests {
         for type_ in ["Create", "Reconcile", "Restore"] {
             assert!(!is_held(&shoot((type_, "Succeeded"), 7, &json!({}))));
         }
-        let verdict = hold(&shoot(reconcile("Error"), 7, &json!({})), ready());
+        let verdict = check(&shoot(reconcile("Error"), 7, &json!({})), ready());
         for part in [
             "generation 7",
             "fails (Etcd is sick)",

@@ -44,7 +44,7 @@ pub(super) fn with_reports(shoot: &Shoot, mut verdict: Verdict) -> Verdict {
         .find(|(report, _)| report.type_ != HIBERNATION_POSSIBLE || is_webhook && !is_forced);
     if let Some((report, reason)) = found {
         let (type_, message) = (&report.type_, with_stop(&report.message));
-        // Only users of the shoot can fix a webhook, so that the operator of a seed can override the hold.
+        // Only users of the shoot can fix a webhook, so that the operator of a seed can override the check.
         let forced = if reason == WEBHOOKS_ON_LEASES {
             format!(", or {}", force::remedy())
         } else {

@@ -12,7 +12,7 @@ use placement::{Journey, journey};
 use super::preflight::{SOURCE_ENTRY_LEFT, Verdict, wanted_move};
 
 /// The verdict on a move that would begin now, where the source BackupEntry of an earlier move is left.
-pub(super) fn hold(shoot: &Shoot, source_entry: Option<&BackupEntry>, verdict: Verdict) -> Verdict {
+pub(super) fn check(shoot: &Shoot, source_entry: Option<&BackupEntry>, verdict: Verdict) -> Verdict {
     let Some((source, _)) = wanted_move(shoot) else {
         return verdict;
     };
@@ -67,7 +67,7 @@ mod tests {
             reason: "DestinationSeedReady",
             message: String::new(),
         };
-        hold(shoot, entry, ready)
+        check(shoot, entry, ready)
     }
 
     /// The deletion continues with the bucket of the earlier move, and the entry cannot name the bucket of
