@@ -40,7 +40,7 @@ mod action;
 mod ask;
 mod breaks;
 mod check;
-mod holds;
+mod invariants;
 mod machine;
 mod scenario;
 mod scenarios;
