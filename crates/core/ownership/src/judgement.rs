@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::agreement::DnsVerdict;
 use crate::claim::OwnershipClaim;
+use crate::dns_verdict::DnsVerdict;
 use crate::record_verdict::OwnershipLoss;
 use crate::witness::Testimony;
 

@@ -40,7 +40,7 @@
 //! | `claim`, `settings` | the claim of a seed; intervals and bounds |
 //! | `overrides` | settings as users write these |
 //! | `question`, `reply` | pure: a question for a name, the answer of a server for a name |
-//! | `record_verdict`, `agreement` | pure: the verdict of a single authority, of all authorities |
+//! | `record_verdict`, `dns_verdict` | pure: the verdict of a single authority, of all authorities |
 //! | `judgement` | pure: the answer of both witnesses |
 //! | `wire`, `authorities`, `lookup` | sockets, the servers to ask, and both questions to all servers |
 //! | `witness` | the second witness |
@@ -54,11 +54,11 @@
 //!
 //! `model` explores the whole protocol exhaustively, `simulation` runs the watch under faults.
 
-mod agreement;
 mod authorities;
 mod claim;
 mod claim_state;
 mod conditional;
+mod dns_verdict;
 mod fence_servers;
 mod gates;
 mod judgement;

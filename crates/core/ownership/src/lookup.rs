@@ -8,9 +8,9 @@ use futures::future::{Either, join, join_all, select};
 use hickory_proto::rr::Name;
 use tokio::time::{Instant, timeout_at};
 
-use crate::agreement::{self, DnsVerdict};
 use crate::authorities::Authorities;
 use crate::claim::OwnershipClaim;
+use crate::dns_verdict::{self, DnsVerdict};
 use crate::question::{Question, ServerResponse};
 use crate::record_verdict::{self, RecordVerdict};
 use crate::reply::{self, Reply};
@@ -33,8 +33,8 @@ impl Lookup<'_> {
     pub(crate) async fn ask(&self) -> (DnsVerdict, bool) {
         match self.ask_all().await {
             Ok(verdicts) => (
-                agreement::combine(&verdicts),
-                agreement::shows_own_epoch(&verdicts),
+                dns_verdict::combine(&verdicts),
+                dns_verdict::shows_own_epoch(&verdicts),
             ),
             Err(why) => (DnsVerdict::Silent(why), false),
         }

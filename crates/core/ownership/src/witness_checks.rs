@@ -2,9 +2,9 @@
 
 use tokio::time::timeout;
 
-use crate::agreement;
 use crate::authorities::Authorities;
 use crate::claim::OwnershipClaim;
+use crate::dns_verdict;
 use crate::judgement;
 use crate::lookup::Lookup;
 use crate::settings::Terms;
@@ -24,7 +24,7 @@ pub async fn shown_by_all(
 ) -> Result<(), String> {
     let settings = terms.settings();
     let lookup = lookup(claim, terms, &witnesses.authorities, &*witnesses.wire);
-    agreement::is_shown_everywhere(&lookup.ask_all().await?)?;
+    dns_verdict::is_shown_everywhere(&lookup.ask_all().await?)?;
     let testimony = timeout(settings.store_timeout, witnesses.second.ask())
         .await
         .map_err(|_| {
@@ -46,7 +46,7 @@ pub async fn check_before_sealing(
     wire: &dyn Wire,
 ) -> Result<(), String> {
     match lookup(claim, terms, authorities, wire).ask_all().await {
-        Ok(said) => agreement::lets_an_epoch_end(&said),
+        Ok(said) => dns_verdict::lets_an_epoch_end(&said),
         Err(_) => Ok(()),
     }
 }
@@ -60,7 +60,7 @@ pub async fn check_owned_elsewhere(
     wire: &dyn Wire,
 ) -> Result<(), String> {
     let said = lookup(claim, terms, authorities, wire).ask_all().await?;
-    agreement::names_another_owner(&said)
+    dns_verdict::names_another_owner(&said)
 }
 
 fn lookup<'a>(

@@ -12,8 +12,8 @@ use hickory_proto::rr::{Name, RData, Record as DnsRecord};
 
 use super::scenario::{Off, Scenario, Seed};
 use super::state::{AnswerKind, Right, State, Who};
-use crate::agreement;
 use crate::claim::OwnershipClaim;
+use crate::dns_verdict;
 use crate::fence_servers::{AskedServers, fence_servers};
 use crate::judgement::{self, Answer, OwnEpoch};
 use crate::marks::{OwnershipObject, Record};
@@ -185,8 +185,8 @@ fn judged(question: &Question) -> Option<Heard> {
         .enumerate()
         .map(|(number, word)| (server(number), verdict(&claim, word, question.compares_epochs)))
         .collect();
-    let shows_own_epoch = agreement::shows_own_epoch(&said);
-    let answer = judgement::by_record(agreement::combine(&said), question.own)
+    let shows_own_epoch = dns_verdict::shows_own_epoch(&said);
+    let answer = judgement::by_record(dns_verdict::combine(&said), question.own)
         .unwrap_or_else(|silent| judgement::by_second_witness(&claim, &silent, question.second.clone()));
     let said = match answer {
         Answer::Owned { at_most } => AnswerKind::Owned {
@@ -225,7 +225,7 @@ pub(super) fn is_shown(state: &State, scenario: &Scenario, epoch: i64) -> bool {
         return false;
     };
     let testimony = OwnershipObject::testimony(state.bucket(source.seed));
-    agreement::is_shown_everywhere(&said).is_ok()
+    dns_verdict::is_shown_everywhere(&said).is_ok()
         && (judgement::is_shown_by_second_witness(&claim, &testimony).is_ok()
             || !scenario.is_on(Off::FenceAfterBucket))
 }

@@ -4,7 +4,7 @@
 //! Each possible event is an action, in any order: processes ask and receive answers at any time, are
 //! stopped, woken and restarted. Witnesses are silent at any time to any process (a partition, a failing
 //! resolver). Replicas and caches are behind, writes arrive late, clocks drift, seeds die, and other seeds
-//! take over. The crate's own code decides: answers go through `reply`, `record_verdict`, `agreement` and
+//! take over. The crate's own code decides: answers go through `reply`, `record_verdict`, `dns_verdict` and
 //! `judgement`, permits through `claim_state`, fences through `settings`. Steps go through `phase`, marks at
 //! witnesses through `marks`, and gates through `gates`. Only the environment of that code is written here.
 //!

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rstest::rstest;
 
 use super::claim;
-use crate::agreement::DnsVerdict;
+use crate::dns_verdict::DnsVerdict;
 use crate::judgement::{OwnEpoch, by_record, by_second_witness, is_shown_by_second_witness};
 use crate::{Answer, OwnershipLoss, Testimony};
 

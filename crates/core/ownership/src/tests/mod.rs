@@ -7,7 +7,7 @@
     clippy::indexing_slicing
 )]
 
-mod agreement;
+mod dns_verdict;
 mod judgement;
 mod overrides;
 mod protocol;

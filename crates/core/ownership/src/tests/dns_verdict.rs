@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use rstest::rstest;
 
 use crate::OwnershipLoss;
-use crate::agreement::{
+use crate::dns_verdict::{
     DnsVerdict, combine, is_shown_everywhere, lets_an_epoch_end, names_another_owner, shows_own_epoch,
 };
 use crate::record_verdict::RecordVerdict;
