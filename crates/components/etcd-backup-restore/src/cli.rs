@@ -1,10 +1,10 @@
 //! The command line. Flags carry the names that etcd-druid's users know.
 
-use crate::bounds::{number, number_or_all, period, period_or_zero};
 use crate::compression::Compression;
 use crate::copy::SourceEnd;
 use crate::error::Result;
 use crate::etcd_flags::EtcdArgs;
+use crate::flag_ranges::{number, number_or_all, period, period_or_zero};
 use crate::garbage::Policy;
 use crate::owner::OwnerArgs;
 use crate::restore::{Member, Tools};

@@ -1,6 +1,6 @@
 //! The flags of the connection to etcd.
 
-use crate::bounds::period;
+use crate::flag_ranges::period;
 use crate::etcd::EtcdConfig;
 use clap::Args;
 use permit::Permit;

@@ -11,7 +11,6 @@
 //! restore never ends below a revision that a snapshot promised. An object appears in a store as a whole or
 //! not at all.
 
-pub mod bounds;
 pub mod chain;
 pub mod cli;
 pub mod clock;
@@ -22,6 +21,7 @@ pub mod duration;
 pub mod error;
 pub mod etcd;
 pub mod etcd_flags;
+pub mod flag_ranges;
 pub mod full;
 pub mod garbage;
 pub mod integrity;
