@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::{
-    bounds::{FIRST_PAUSE, HANDSHAKE, HANDSHAKES},
+    limits::{FIRST_PAUSE, HANDSHAKE, HANDSHAKES},
     tls::common_name,
 };
 

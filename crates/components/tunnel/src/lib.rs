@@ -25,7 +25,7 @@
 //! Promises
 //! - Only the shoot's own kube-apiserver opens connections, and only the shoot's own agents carry
 //!   connections. Each peer needs a certificate of the shoot's authority for tunnels with the peer's name.
-//! - Each wait has a limit ([`bounds`]), and so have memory, connections and headers.
+//! - Each wait has a limit ([`limits`]), and so have memory, connections and headers.
 //! - An open connection is never moved to a second agent. A connection that could not be opened is tried with
 //!   the next agent.
 //! - The agents do not depend on the seed. After a move, the agents find the new seed by the API's name, with
@@ -33,8 +33,8 @@
 
 pub mod agent;
 pub mod api_proxy;
-pub mod bounds;
 pub mod door;
+pub mod limits;
 pub mod pipe;
 pub mod server;
 pub mod tls;

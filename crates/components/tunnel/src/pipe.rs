@@ -13,7 +13,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::bounds::BUFFER;
+use crate::limits::BUFFER;
 
 /// Copies bytes between two ends. The end of a direction is passed on, and the reverse direction continues: a
 /// client may finish the request and still read.

@@ -103,7 +103,7 @@ impl Identity {
             .with_custom_certificate_verifier(Arc::new(Named { inner, name }))
             .with_client_auth_cert(self.chain.clone(), self.key.clone_key())
             .map_err(|error| format!("key and certificate do not go together: {error}"))?;
-        config.alpn_protocols = vec![crate::bounds::PROTOCOL.to_vec()];
+        config.alpn_protocols = vec![crate::limits::PROTOCOL.to_vec()];
         Ok(TlsConnector::from(Arc::new(config)))
     }
 }

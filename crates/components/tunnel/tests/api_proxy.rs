@@ -28,7 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tunnel::{
     agent::Way,
     api_proxy::{Numbers, Proxy, listen},
-    bounds::{CONNECTIONS_OF_ONE, LOOK_UPS},
+    limits::{CONNECTIONS_OF_ONE, LOOK_UPS},
 };
 
 use world::{

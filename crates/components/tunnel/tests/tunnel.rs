@@ -13,7 +13,7 @@ use tokio::{
     net::TcpStream,
     time::timeout,
 };
-use tunnel::bounds::{HANDSHAKE, WAIT_FOR_AGENT};
+use tunnel::limits::{HANDSHAKE, WAIT_FOR_AGENT};
 
 use world::{LONG, SERVER, World, ask, come, echo, get};
 

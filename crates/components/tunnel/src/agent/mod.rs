@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::bounds::{FIRST_PAUSE, HANDSHAKE, LONGEST_PAUSE};
+use crate::limits::{FIRST_PAUSE, HANDSHAKE, LONGEST_PAUSE};
 
 use service::Carrier;
 

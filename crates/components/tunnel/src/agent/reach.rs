@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::bounds::DIAL;
+use crate::limits::DIAL;
 
 /// Ranges that are refused by default:
 /// - the agent's own pod.

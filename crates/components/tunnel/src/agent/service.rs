@@ -17,7 +17,7 @@ use tracing::debug;
 
 use super::reach::{Reach, Unreachable};
 use crate::{
-    bounds::IDLE,
+    limits::IDLE,
     pipe,
     words::{NODE, WHY},
 };

@@ -11,7 +11,7 @@ use super::{
     service::{self, Carried, Carrier},
     way::{Connected, Doubt, Way},
 };
-use crate::bounds::{
+use crate::limits::{
     ALIVE_EVERY, ALIVE_WITHIN, HANDSHAKE, HEADERS, LOOK_UP_EVERY, SEND_BUFFER, SHARED_WINDOW, STREAMS, WINDOW,
 };
 

@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::bounds::{HANDSHAKE, LOOK_UPS, PROTOCOL};
+use crate::limits::{HANDSHAKE, LOOK_UPS, PROTOCOL};
 
 /// Resolves the addresses of the edge. Called repeatedly, because the addresses change when the shoot moves.
 pub type Lookup = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;

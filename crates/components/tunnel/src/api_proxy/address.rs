@@ -16,7 +16,7 @@ use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::bounds::HOLD_AGAIN;
+use crate::limits::HOLD_AGAIN;
 
 /// The device.
 const DEVICE: &str = "lo";

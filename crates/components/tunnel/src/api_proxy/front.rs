@@ -6,7 +6,7 @@ use ppp::v2::{Builder, Command, Protocol, Type, Version};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
-use crate::bounds::{DIAL_ONE, PROBE_AFTER, PROBE_EVERY, PROBES, UNHEARD};
+use crate::limits::{DIAL_ONE, PROBE_AFTER, PROBE_EVERY, PROBES, UNHEARD};
 
 /// A connection to the edge of a seed.
 #[derive(Debug)]

@@ -35,7 +35,7 @@ use tracing::{debug, warn};
 
 use crate::{
     agent::Way,
-    bounds::{CONNECTIONS, DIAL, DIALS, FIRST_PAUSE, HALF_OPEN, IDLE},
+    limits::{CONNECTIONS, DIAL, DIALS, FIRST_PAUSE, HALF_OPEN, IDLE},
     pipe,
 };
 

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 use crate::{
     agent::{Doubt, Way},
-    bounds::LOOK_UP_EVERY,
+    limits::LOOK_UP_EVERY,
 };
 
 /// The result of the lookups.

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use crate::bounds::{CONNECTIONS, CONNECTIONS_OF_ONE};
+use crate::limits::{CONNECTIONS, CONNECTIONS_OF_ONE};
 
 /// The number of connections by pod address.
 #[derive(Debug, Default)]

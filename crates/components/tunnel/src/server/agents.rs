@@ -20,7 +20,7 @@ use super::{
     metrics::Numbers,
 };
 use crate::{
-    bounds::{AGENTS, ANSWER, WAIT_FOR_AGENT},
+    limits::{AGENTS, ANSWER, WAIT_FOR_AGENT},
     words::WHY,
 };
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::bounds::STREAMS;
+use crate::limits::STREAMS;
 
 /// The input for the choice of an agent.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@ use tracing::{debug, info};
 
 use super::agents::{Agents, DialError, Opened};
 use crate::{
-    bounds::{HANDSHAKE, HEADERS, IDLE},
+    limits::{HANDSHAKE, HEADERS, IDLE},
     pipe,
 };
 

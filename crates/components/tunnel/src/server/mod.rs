@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{bounds::PROTOCOL, door::Door, tls::Identity};
+use crate::{door::Door, limits::PROTOCOL, tls::Identity};
 
 use agents::Agents;
 use metrics::Numbers;

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use super::agents::Agents;
 use crate::{
-    bounds::{
+    limits::{
         AGENTS, ALIVE_EVERY, ALIVE_WITHIN, HANDSHAKE, HEADERS, SEND_BUFFER, SHARED_WINDOW, STREAMS, WINDOW,
     },
     words::NODE,
