@@ -34,8 +34,8 @@
 pub mod agent;
 pub mod api_proxy;
 pub mod door;
+pub mod headers;
 pub mod limits;
 pub mod pipe;
 pub mod server;
 pub mod tls;
-pub mod words;

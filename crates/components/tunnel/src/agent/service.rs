@@ -17,9 +17,9 @@ use tracing::debug;
 
 use super::reach::{Reach, Unreachable};
 use crate::{
+    headers::{NODE, WHY},
     limits::IDLE,
     pipe,
-    words::{NODE, WHY},
 };
 
 /// The state behind the answers, for the lifetime of the process.

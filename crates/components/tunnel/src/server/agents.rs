@@ -20,8 +20,8 @@ use super::{
     metrics::Numbers,
 };
 use crate::{
+    headers::WHY,
     limits::{AGENTS, ANSWER, WAIT_FOR_AGENT},
-    words::WHY,
 };
 
 /// Sends requests to an agent.

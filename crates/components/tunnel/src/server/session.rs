@@ -16,10 +16,10 @@ use tracing::{info, warn};
 
 use super::agents::Agents;
 use crate::{
+    headers::NODE,
     limits::{
         AGENTS, ALIVE_EVERY, ALIVE_WITHIN, HANDSHAKE, HEADERS, SEND_BUFFER, SHARED_WINDOW, STREAMS, WINDOW,
     },
-    words::NODE,
 };
 
 /// Keeps an agent in the list while the agent's connection lasts. In HTTP/2 this process is the client: a
