@@ -40,6 +40,7 @@
 //! | shoot, `kube-system` | secrets | get, create, patch, delete |
 
 mod cloud;
+mod constants;
 mod context;
 mod driver;
 mod feed;
@@ -58,7 +59,6 @@ pub mod process;
 mod reach;
 mod removal;
 mod safety;
-mod words;
 
 pub use context::{Context, Timing};
 pub use driver::{Driver, Instance, InstancePower, ListedInstance, Request};

@@ -20,7 +20,7 @@ use runtime::{
     error::Explain as _,
 };
 
-use crate::{context::Context, feed::Cache, words::FINALIZER};
+use crate::{constants::FINALIZER, context::Context, feed::Cache};
 
 /// The longest time between two checks; a Machine that is deleted wakes the class earlier.
 const DELETION_REQUEUE: Duration = Duration::from_secs(60);

@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 use tracing::{debug, warn};
 
 use crate::{
+    constants::OUTGOING,
     context::Context,
     feed::Cache,
     machine::{is_forced, node_name},
     reach::Reach,
-    words::OUTGOING,
 };
 
 /// Writes to Nodes that are under way at once.

@@ -6,7 +6,7 @@ use api::{machine::Machine, meta::ErrorCode};
 use kube::ResourceExt;
 use runtime::{Error, Result};
 
-use crate::{context::Timing, words::NODE_CONDITIONS};
+use crate::{constants::NODE_CONDITIONS, context::Timing};
 
 /// Bounds of a Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,10 +18,10 @@ use super::{
     status::{MachineReport, Operation, State, elapsed_since, write},
 };
 use crate::{
+    constants::{NAME_PLACEHOLDER, NODE, TOKEN_PLACEHOLDER},
     driver::Instance,
     isolation::is_isolated,
     phase::Phase,
-    words::{NAME_PLACEHOLDER, NODE, TOKEN_PLACEHOLDER},
 };
 
 /// Before the next attempt for a Machine of an isolated zone.

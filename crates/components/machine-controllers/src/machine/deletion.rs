@@ -26,7 +26,7 @@ use super::{
     identity::{is_forced, node_name, provider_id},
     status::{MachineReport, Operation, State, elapsed_since},
 };
-use crate::{driver::Instance, phase::Phase, reach::bounded_write, words::FINALIZER};
+use crate::{constants::FINALIZER, driver::Instance, phase::Phase, reach::bounded_write};
 
 impl Machines {
     /// Continues a deletion. The finalizer stays until the result is `Next::Change`.

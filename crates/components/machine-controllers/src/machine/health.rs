@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 
 use super::bounds::Bounds;
-use crate::{phase::Phase, words::COMPONENTS_NOT_READY};
+use crate::{constants::COMPONENTS_NOT_READY, phase::Phase};
 
 /// The inputs of the judgement.
 pub struct HealthInputs<'a> {

@@ -73,7 +73,7 @@ fn a_machine_is_as_its_node_is(
 fn a_node_on_which_pods_cannot_run_yet_has_not_come_yet_but_is_no_reason_to_doubt_a_running_one() {
     let mut node = node(&[("Ready", "True")]);
     node.spec = serde_json::from_value(
-        json!({"taints": [{"key": crate::words::COMPONENTS_NOT_READY, "effect": "NoSchedule"}]}),
+        json!({"taints": [{"key": crate::constants::COMPONENTS_NOT_READY, "effect": "NoSchedule"}]}),
     )
     .unwrap();
     for (phase, minutes, expected) in [

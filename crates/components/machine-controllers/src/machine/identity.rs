@@ -3,7 +3,7 @@
 use api::machine::Machine;
 use kube::ResourceExt;
 
-use crate::words::{FORCE_DELETION, NODE};
+use crate::constants::{FORCE_DELETION, NODE};
 
 /// The id of the instance at the provider, if recorded.
 pub fn provider_id(machine: &Machine) -> Option<&str> {

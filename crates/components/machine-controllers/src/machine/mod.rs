@@ -65,11 +65,11 @@ use self::{
 };
 use crate::{
     cloud::Cloud,
+    constants::{FINALIZER, NODE},
     context::{Context, Timing},
     feed::Cache,
     phase::Phase,
     reach::Reach,
-    words::{FINALIZER, NODE},
 };
 
 pub use identity::{is_forced, node_name, provider_id};

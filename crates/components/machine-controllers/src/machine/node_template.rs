@@ -12,7 +12,7 @@ use runtime::{Error, Result, client::Cluster as _};
 use serde_json::{Value, json};
 
 use super::{Machines, provider_id};
-use crate::{reach::bounded_write, words::APPLIED};
+use crate::{constants::APPLIED, reach::bounded_write};
 
 type Texts = BTreeMap<String, String>;
 

@@ -17,9 +17,9 @@ use tracing::{info, warn};
 
 use super::{Machines, deletion::node_belongs_to};
 use crate::{
+    constants::{INSTANCE_OFF, OUT_OF_SERVICE, OUT_OF_SERVICE_BY},
     driver::InstancePower,
     reach::bounded_write,
-    words::{INSTANCE_OFF, OUT_OF_SERVICE, OUT_OF_SERVICE_BY},
 };
 
 /// Value of the taint. Kubernetes acts on key and effect.

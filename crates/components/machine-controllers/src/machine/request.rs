@@ -7,7 +7,7 @@ use runtime::Result;
 use tracing::info;
 
 use super::{Machines, deletion::node_belongs_to, identity::node_name};
-use crate::{removal, words::TRIGGER_DELETION};
+use crate::{constants::TRIGGER_DELETION, removal};
 
 impl Machines {
     /// Deletes the Machine if the Node has the annotation for the deletion, and returns whether the Machine

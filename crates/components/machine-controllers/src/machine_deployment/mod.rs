@@ -44,6 +44,7 @@ use self::{
     sets::{Sets, find_changed_epoch, in_place_patch},
 };
 use crate::{
+    constants::{FINALIZER, REVISION},
     context::Context,
     feed::Cache,
     machine_set::{is_available, min_ready_duration, outgoing_machines, replicas, time_until_available},
@@ -51,7 +52,6 @@ use crate::{
     owners::{OwnerRelation, adoption_patch, find_owner_relation, selector},
     phase::Phase,
     removal,
-    words::{FINALIZER, REVISION},
 };
 
 /// Delay before the next read after a write, or a write conflict, of a set.

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::template::{has_same_template, hash_template};
 use crate::{
+    constants::{FINALIZER, REVISION, TEMPLATE_HASH},
     merge_patch::merge_patch,
     owners::owner_reference,
-    words::{FINALIZER, REVISION, TEMPLATE_HASH},
 };
 
 /// Number of old sets that are kept where a deployment sets no limit.

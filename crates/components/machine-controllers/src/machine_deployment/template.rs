@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use runtime::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::{hex::hex, words::TEMPLATE_HASH};
+use crate::{constants::TEMPLATE_HASH, hex::hex};
 
 /// Characters of a hash. Short, because the name of a Node has at most 63 characters.
 const LENGTH: usize = 5;

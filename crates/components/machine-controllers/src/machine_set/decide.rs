@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use api::machine::Machine;
 use kube::{Resource, ResourceExt};
 
-use crate::{machine::node_name, phase::Phase, words::PRIORITY};
+use crate::{constants::PRIORITY, machine::node_name, phase::Phase};
 
 /// Most Machines that are created or deleted in a step: the controller observes the result before the next
 /// step.

@@ -33,6 +33,7 @@ use tracing::info;
 
 use self::decide::{BURST, Plan, plan_changes};
 use crate::{
+    constants::FINALIZER,
     context::Context,
     feed::Cache,
     isolation::is_isolated,
@@ -42,7 +43,6 @@ use crate::{
     phase::Phase,
     reach::Reach,
     removal,
-    words::FINALIZER,
 };
 
 pub use decide::outgoing_machines;
@@ -325,7 +325,7 @@ fn build_machine(set: &MachineSet, namespace: &str) -> Result<Machine> {
     // An instance belongs to a single Machine, never to a template.
     spec.provider_id = None;
     let mut labels = meta.labels.unwrap_or_default();
-    labels.remove(crate::words::NODE);
+    labels.remove(crate::constants::NODE);
     let selector = selector(
         &format!("MachineSet {}", set.name_any()),
         set.spec.selector.as_ref(),

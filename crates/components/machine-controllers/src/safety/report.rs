@@ -18,7 +18,7 @@ use runtime::{
     error::Explain as _,
 };
 
-use crate::{driver::ListedInstance, words::NOT_MANAGED};
+use crate::{constants::NOT_MANAGED, driver::ListedInstance};
 
 /// Nodes or instances that a sentence names. More would not fit into a condition.
 const NAMED: usize = 5;

@@ -12,8 +12,8 @@ use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use crate::{
+    constants::NOT_MANAGED,
     machine::{node_name, provider_id},
-    words::NOT_MANAGED,
 };
 
 /// Since when each Node has had no Machine, by uid. A restart of the process begins anew.
