@@ -13,7 +13,7 @@ use tracing::info;
 
 use super::{
     Machines,
-    bounds::Bounds,
+    configuration::MachineConfiguration,
     identity::{node_name, provider_id},
     status::{MachineReport, Operation, State, elapsed_since, write},
 };
@@ -30,8 +30,12 @@ const RETRY_IN_ISOLATED_ZONE: Duration = Duration::from_secs(60);
 impl Machines {
     /// Finds or creates the instance of a Machine that has not recorded an instance yet. The status shows a
     /// refusal of the cloud or an invalid configuration.
-    pub(super) async fn ensure_instance(&self, machine: &Arc<Machine>, bounds: &Bounds) -> Result<Next> {
-        let error = match self.find_or_create(machine, bounds).await {
+    pub(super) async fn ensure_instance(
+        &self,
+        machine: &Arc<Machine>,
+        configuration: &MachineConfiguration,
+    ) -> Result<Next> {
+        let error = match self.find_or_create(machine, configuration).await {
             Ok(()) => return Ok(Next::After(self.timing.poll_interval)),
             Err(error) => error,
         };
@@ -40,7 +44,7 @@ impl Machines {
             // API does not answer. Not for a Machine that already had an instance: a user has to explain the
             // loss of the instance.
             let has_timed_out = provider_id(machine).is_none()
-                && elapsed_since(machine.creation_timestamp().map(|t| t.0)) >= bounds.creation
+                && elapsed_since(machine.creation_timestamp().map(|t| t.0)) >= configuration.creation
                 && self.reach.check_reachable().await.is_ok();
             let phase = if has_timed_out {
                 Phase::Failed
@@ -53,7 +57,11 @@ impl Machines {
         Err(error)
     }
 
-    async fn find_or_create(&self, machine: &Arc<Machine>, bounds: &Bounds) -> Result<()> {
+    async fn find_or_create(
+        &self,
+        machine: &Arc<Machine>,
+        configuration: &MachineConfiguration,
+    ) -> Result<()> {
         // A Node with the provider id identifies the instance without a call of the cloud.
         if let Some(id) = provider_id(machine)
             && let Some(node) = self.find_node_name(id)?
@@ -85,7 +93,7 @@ impl Machines {
             (None, None) if is_isolated(&machine.spec) => {
                 return Err(self.refuse_in_isolated_zone(machine).await?);
             }
-            (None, None) => self.create(machine, &class, bounds).await?,
+            (None, None) => self.create(machine, &class, configuration).await?,
         };
         self.record_new_instance(machine, &instance).await
     }
@@ -103,11 +111,11 @@ impl Machines {
         &self,
         machine: &Arc<Machine>,
         class: &Arc<MachineClass>,
-        bounds: &Bounds,
+        configuration: &MachineConfiguration,
     ) -> Result<Instance> {
         let mut user_data = self.cloud.user_data(class).await?;
         if user_data.contains(TOKEN_PLACEHOLDER) {
-            let token = self.tokens.ensure(machine, bounds.creation).await?;
+            let token = self.tokens.ensure(machine, configuration.creation).await?;
             user_data = user_data.replace(TOKEN_PLACEHOLDER, &token);
         }
         let user_data = user_data.replace(NAME_PLACEHOLDER, &machine.name_any());

@@ -21,7 +21,7 @@ use tracing::info;
 
 use super::{
     Machines,
-    bounds::Bounds,
+    configuration::MachineConfiguration,
     drain::{Detachment, DrainProgress, unready_for},
     identity::{is_forced, node_name, provider_id},
     status::{MachineReport, Operation, State, elapsed_since},
@@ -56,24 +56,24 @@ impl Machines {
 
     async fn run_steps(&self, machine: &Arc<Machine>) -> Result<Next> {
         let machine = &self.ensure_instance_recorded(machine).await?;
-        let mut bounds = Bounds::from_machine(machine, &self.timing)?;
+        let mut configuration = MachineConfiguration::from_machine(machine, &self.timing)?;
         let node = match self.node_to_drain(machine).await {
             Ok(node) => node,
             Err(why) => {
-                self.skip_drain(machine, &bounds, why).await?;
+                self.skip_drain(machine, &configuration, why).await?;
                 None
             }
         };
         if let Some(node) = &node {
-            bounds.is_zone_budget_spent = self.is_zone_budget_spent(machine).await;
+            configuration.is_zone_budget_spent = self.is_zone_budget_spent(machine).await;
             if let Err(refused) = self.cordon(node).await {
-                self.tolerate_refusal(machine, Some(node), &bounds, refused)
+                self.tolerate_refusal(machine, Some(node), &configuration, refused)
                     .await?;
             }
             if !is_forced(machine) {
                 Box::pin(self.mark_out_of_service(machine, node)).await?;
             }
-            if !Box::pin(self.is_node_released(machine, node, &bounds)).await? {
+            if !Box::pin(self.is_node_released(machine, node, &configuration)).await? {
                 return Ok(Next::After(self.timing.poll_interval));
             }
         }
@@ -99,7 +99,7 @@ impl Machines {
             self.delete_node(node.as_ref()).await,
         ];
         for refused in removals.into_iter().filter_map(Result::err) {
-            self.tolerate_refusal(machine, node.as_ref(), &bounds, refused)
+            self.tolerate_refusal(machine, node.as_ref(), &configuration, refused)
                 .await?;
         }
         self.remove_finalizer(machine).await
@@ -134,19 +134,24 @@ impl Machines {
     /// Whether the pods have left and the volumes are detached, or the deletion no longer waits. When the
     /// budget of an isolated zone is spent, a refused request of the drain, such as the list of the pods,
     /// does not hold the instance.
-    async fn is_node_released(&self, machine: &Machine, node: &Node, bounds: &Bounds) -> Result<bool> {
+    async fn is_node_released(
+        &self,
+        machine: &Machine,
+        node: &Node,
+        configuration: &MachineConfiguration,
+    ) -> Result<bool> {
         if is_forced(machine) {
             return Ok(true);
         }
-        let is_drained = match self.drain_round(machine, node, bounds).await {
-            Err(refused) if bounds.is_zone_budget_spent => {
-                self.tolerate_refusal(machine, Some(node), bounds, refused)
+        let is_drained = match self.drain_round(machine, node, configuration).await {
+            Err(refused) if configuration.is_zone_budget_spent => {
+                self.tolerate_refusal(machine, Some(node), configuration, refused)
                     .await?;
                 true
             }
             result => result?,
         };
-        Ok(is_drained && self.are_volumes_detached(machine, node, bounds).await?)
+        Ok(is_drained && self.are_volumes_detached(machine, node, configuration).await?)
     }
 
     /// Continues the deletion after a refused request to the shoot when the bound of the drain or the budget
@@ -159,7 +164,7 @@ impl Machines {
         &self,
         machine: &Machine,
         node: Option<&Node>,
-        bounds: &Bounds,
+        configuration: &MachineConfiguration,
         refused: Error,
     ) -> Result<()> {
         if is_forced(machine) {
@@ -170,7 +175,7 @@ impl Machines {
             );
             return Ok(());
         }
-        if !refused.is_failure() || !self.may_tolerate_refusal(machine, node, bounds).await? {
+        if !refused.is_failure() || !self.may_tolerate_refusal(machine, node, configuration).await? {
             return Err(refused);
         }
         let now = self.read_live_node(machine).await?;
@@ -191,13 +196,16 @@ impl Machines {
         &self,
         machine: &Machine,
         node: Option<&Node>,
-        bounds: &Bounds,
+        configuration: &MachineConfiguration,
     ) -> Result<bool> {
-        if node.is_some_and(|node| self.reason_to_stop_waiting(machine, node, bounds).is_some()) {
+        if node.is_some_and(|node| {
+            self.reason_to_stop_waiting(machine, node, configuration)
+                .is_some()
+        }) {
             return Ok(true);
         }
         let age = deletion_age(machine);
-        Ok(age >= bounds.drain
+        Ok(age >= configuration.drain
             || age >= self.timing.kubelet_is_gone && !self.pods_can_run_elsewhere().await?)
     }
 
@@ -250,11 +258,16 @@ impl Machines {
     }
 
     /// The reason why the deletion no longer waits for the pods of the Node; `None` while the deletion waits.
-    fn reason_to_stop_waiting(&self, machine: &Machine, node: &Node, bounds: &Bounds) -> Option<String> {
-        if deletion_age(machine) >= bounds.drain {
-            return Some(format!("the pods did not leave within {:?}", bounds.drain));
+    fn reason_to_stop_waiting(
+        &self,
+        machine: &Machine,
+        node: &Node,
+        configuration: &MachineConfiguration,
+    ) -> Option<String> {
+        if deletion_age(machine) >= configuration.drain {
+            return Some(format!("the pods did not leave within {:?}", configuration.drain));
         }
-        if bounds.is_zone_budget_spent {
+        if configuration.is_zone_budget_spent {
             return Some("the zone is isolated, and the budget of the zone is spent".to_owned());
         }
         let unready = unready_for(node).filter(|time| *time >= self.timing.kubelet_is_gone)?;
@@ -265,12 +278,17 @@ impl Machines {
     }
 
     /// Evicts the pods, and returns whether the pods have left or the deletion no longer waits for the pods.
-    async fn drain_round(&self, machine: &Machine, node: &Node, bounds: &Bounds) -> Result<bool> {
-        if let Some(why) = self.reason_to_stop_waiting(machine, node, bounds) {
+    async fn drain_round(
+        &self,
+        machine: &Machine,
+        node: &Node,
+        configuration: &MachineConfiguration,
+    ) -> Result<bool> {
+        if let Some(why) = self.reason_to_stop_waiting(machine, node, configuration) {
             self.delete_remaining_pods(machine, node, &why).await?;
             return Ok(true);
         }
-        let left = bounds.drain.saturating_sub(deletion_age(machine));
+        let left = configuration.drain.saturating_sub(deletion_age(machine));
         let wait = self.timing.poll_interval.min(left);
         match self.drain.run_round(&node.name_any(), wait).await? {
             DrainProgress::Empty => Ok(true),
@@ -282,7 +300,9 @@ impl Machines {
                     self.delete_remaining_pods(machine, node, why).await?
                 };
                 if is_rest_refused {
-                    return self.may_tolerate_refusal(machine, Some(node), bounds).await;
+                    return self
+                        .may_tolerate_refusal(machine, Some(node), configuration)
+                        .await;
                 }
                 self.report_progress(machine, &format!("pods leave its Node: {why}"))
                     .await?;
@@ -293,8 +313,16 @@ impl Machines {
 
     /// Whether all volumes of the Node are detached, or the deletion no longer waits for the volumes. After
     /// the bound of the drain, pods may still use the volumes, so that waiting is useless.
-    async fn are_volumes_detached(&self, machine: &Machine, node: &Node, bounds: &Bounds) -> Result<bool> {
-        if self.reason_to_stop_waiting(machine, node, bounds).is_some() {
+    async fn are_volumes_detached(
+        &self,
+        machine: &Machine,
+        node: &Node,
+        configuration: &MachineConfiguration,
+    ) -> Result<bool> {
+        if self
+            .reason_to_stop_waiting(machine, node, configuration)
+            .is_some()
+        {
             return Ok(true);
         }
         let (uid, name, bound) = (

@@ -11,7 +11,7 @@ use tracing::warn;
 
 use super::{
     Machines,
-    bounds::Bounds,
+    configuration::MachineConfiguration,
     health::{HealthInputs, Verdict, judge_health},
     identity::node_name,
     status::{self, MachineReport, Operation, State},
@@ -24,7 +24,12 @@ const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 impl Machines {
     /// Marks the Machine as failed, unless the reason no longer holds or different Machines have to be
     /// replaced first.
-    pub(super) async fn expire(&self, seen: &Machine, bounds: &Bounds, why: &str) -> Result<Next> {
+    pub(super) async fn expire(
+        &self,
+        seen: &Machine,
+        configuration: &MachineConfiguration,
+        why: &str,
+    ) -> Result<Next> {
         let again = Next::After(self.timing.poll_interval);
         // Many Machines may expire at once: the cache already answers for most of these Machines.
         if Phase::from_status(seen) == Some(Phase::Unknown) {
@@ -57,7 +62,7 @@ impl Machines {
             phase_age: status::phase_age(&machine).min(self.reach.check_reachable().await?),
             node: node.as_ref(),
         };
-        let Verdict::Expired(_) = judge_health(&inputs, bounds) else {
+        let Verdict::Expired(_) = judge_health(&inputs, configuration) else {
             return Ok(again);
         };
         let lost = phase == Some(Phase::Unknown);

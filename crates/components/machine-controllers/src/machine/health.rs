@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 
-use super::bounds::Bounds;
+use super::configuration::MachineConfiguration;
 use crate::{constants::COMPONENTS_NOT_READY, phase::Phase};
 
 /// The inputs of the judgement.
@@ -31,17 +31,17 @@ pub enum Verdict {
 }
 
 /// Judges a Machine. A Machine without a written phase was restored: the Node decides.
-pub fn judge_health(inputs: &HealthInputs<'_>, bounds: &Bounds) -> Verdict {
+pub fn judge_health(inputs: &HealthInputs<'_>, configuration: &MachineConfiguration) -> Verdict {
     let problem = inputs.node.map_or_else(
         || Some("it has no Node".to_owned()),
-        |node| find_problem(node, &bounds.conditions),
+        |node| find_problem(node, &configuration.conditions),
     );
     match (inputs.phase, problem) {
         (Some(Phase::Failed | Phase::Terminating), _) | (Some(Phase::Running), None) => Verdict::Stays,
         (Some(Phase::Pending | Phase::CrashLoopBackOff) | None, None) => match inputs.node {
             Some(node) if inputs.phase.is_some() && lacks_critical_components(node) => judge_join(
                 inputs,
-                bounds,
+                configuration,
                 "critical components do not run on its Node yet".into(),
             ),
             _ => Verdict::BecomesPhase(Phase::Running, "its Node is ready".into()),
@@ -52,21 +52,21 @@ pub fn judge_health(inputs: &HealthInputs<'_>, bounds: &Bounds) -> Verdict {
         (Some(Phase::Running), Some(why)) => Verdict::BecomesPhase(Phase::Unknown, why),
         (None, Some(why)) if inputs.node.is_some() => Verdict::BecomesPhase(Phase::Unknown, why),
         (None, Some(why)) => Verdict::BecomesPhase(Phase::Pending, why),
-        (Some(Phase::Unknown), Some(why)) => match bounds.health {
+        (Some(Phase::Unknown), Some(why)) => match configuration.health {
             Some(bound) if inputs.phase_age >= bound => {
                 Verdict::Expired(format!("it was unhealthy for more than {bound:?}: {why}"))
             }
             _ => Verdict::Waits(why),
         },
-        (Some(Phase::Pending | Phase::CrashLoopBackOff), Some(why)) => judge_join(inputs, bounds, why),
+        (Some(Phase::Pending | Phase::CrashLoopBackOff), Some(why)) => judge_join(inputs, configuration, why),
     }
 }
 
-fn judge_join(inputs: &HealthInputs<'_>, bounds: &Bounds, why: String) -> Verdict {
-    if inputs.phase_age >= bounds.creation {
+fn judge_join(inputs: &HealthInputs<'_>, configuration: &MachineConfiguration, why: String) -> Verdict {
+    if inputs.phase_age >= configuration.creation {
         Verdict::Expired(format!(
             "it did not join the cluster within {:?}: {why}",
-            bounds.creation
+            configuration.creation
         ))
     } else {
         Verdict::Waits(why)

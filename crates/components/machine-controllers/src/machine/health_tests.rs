@@ -6,8 +6,8 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn bounds() -> Bounds {
-    Bounds {
+fn configuration() -> MachineConfiguration {
+    MachineConfiguration {
         creation: 20 * MINUTE,
         health: Some(10 * MINUTE),
         drain: MINUTE,
@@ -66,7 +66,7 @@ fn a_machine_is_as_its_node_is(
         phase_age: minutes * MINUTE,
         node: node.as_ref(),
     };
-    assert_eq!(format_verdict(&judge_health(&known, &bounds())), expected);
+    assert_eq!(format_verdict(&judge_health(&known, &configuration())), expected);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_node_on_which_pods_cannot_run_yet_has_not_come_yet_but_is_no_reason_to_doub
             node: Some(&node),
         };
         assert_eq!(
-            format_verdict(&judge_health(&known, &bounds())),
+            format_verdict(&judge_health(&known, &configuration())),
             expected,
             "{phase:?}"
         );
@@ -97,14 +97,14 @@ fn a_node_on_which_pods_cannot_run_yet_has_not_come_yet_but_is_no_reason_to_doub
 
 #[test]
 fn without_a_bound_it_may_be_unhealthy_for_ever() {
-    let bounds = Bounds {
+    let configuration = MachineConfiguration {
         health: None,
-        ..bounds()
+        ..configuration()
     };
     let known = HealthInputs {
         phase: Some(Phase::Unknown),
         phase_age: 9999 * MINUTE,
         node: None,
     };
-    assert_eq!(format_verdict(&judge_health(&known, &bounds)), "?");
+    assert_eq!(format_verdict(&judge_health(&known, &configuration)), "?");
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     Machines,
-    bounds::Bounds,
+    configuration::MachineConfiguration,
     power_query::query_cloud,
     status::{MachineReport, Operation, elapsed_since},
 };
@@ -22,12 +22,13 @@ impl Machines {
     pub(super) async fn report_ended_launch(
         &self,
         machine: &Arc<Machine>,
-        bounds: &Bounds,
+        configuration: &MachineConfiguration,
     ) -> Result<Option<Next>> {
         let Some(failure) = self.query_launch_failure(machine).await? else {
             return Ok(None);
         };
-        let has_timed_out = elapsed_since(machine.creation_timestamp().map(|time| time.0)) >= bounds.creation
+        let has_timed_out = elapsed_since(machine.creation_timestamp().map(|time| time.0))
+            >= configuration.creation
             && self.reach.check_reachable().await.is_ok();
         if has_timed_out {
             let report = MachineReport::error(Phase::Failed, Operation::Create, &failure);

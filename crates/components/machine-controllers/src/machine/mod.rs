@@ -15,7 +15,7 @@
 //! A step that needs the shoot's API and gets no answer changes no object and is retried (`reach`). Only an
 //! isolated zone bounds this wait (`silence`).
 
-mod bounds;
+mod configuration;
 mod create;
 mod deletion;
 mod drain;
@@ -54,7 +54,7 @@ use runtime::{
 use tracing::info;
 
 use self::{
-    bounds::Bounds,
+    configuration::MachineConfiguration,
     drain::{Drain, Volumes},
     ended_instances::EndedInstances,
     health::{HealthInputs, Verdict, judge_health},
@@ -167,7 +167,12 @@ impl Machines {
         async move { runner::run_namespaced(controller, &seed, Arc::new(self), settings).await }
     }
 
-    async fn check_health(&self, machine: &Arc<Machine>, bounds: &Bounds, node: &str) -> Result<Next> {
+    async fn check_health(
+        &self,
+        machine: &Arc<Machine>,
+        configuration: &MachineConfiguration,
+        node: &str,
+    ) -> Result<Next> {
         let node = self.nodes.get(&ObjectRef::new(node))?;
         let phase = Phase::from_status(machine);
         let timed = matches!(
@@ -183,7 +188,7 @@ impl Machines {
             self.apply_node_template(machine, node).await?;
             Box::pin(self.mark_out_of_service(machine, node)).await?;
         } else if matches!(phase, Some(Phase::Pending | Phase::CrashLoopBackOff))
-            && let Some(next) = Box::pin(self.report_ended_launch(machine, bounds)).await?
+            && let Some(next) = Box::pin(self.report_ended_launch(machine, configuration)).await?
         {
             return Ok(next);
         }
@@ -192,10 +197,10 @@ impl Machines {
             phase_age,
             node: node.as_deref(),
         };
-        let (report, next) = match judge_health(&inputs, bounds) {
+        let (report, next) = match judge_health(&inputs, configuration) {
             Verdict::Stays => (None, Next::Change),
             Verdict::Waits(_) => (None, Next::After(self.timing.poll_interval)),
-            Verdict::Expired(why) => return self.expire(machine, bounds, &why).await,
+            Verdict::Expired(why) => return self.expire(machine, configuration, &why).await,
             Verdict::BecomesPhase(new_phase, why) => {
                 let report = self.report_phase_change(machine, phase, new_phase, why).await?;
                 (Some(report), Next::Change)
@@ -258,7 +263,7 @@ impl Reconciler<Machine> for Machines {
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
 
     async fn apply(&self, machine: Arc<Machine>) -> Result<Next> {
-        let bounds = Bounds::from_machine(&machine, &self.timing)?;
+        let configuration = MachineConfiguration::from_machine(&machine, &self.timing)?;
         if self.delete_on_request(&machine).await? {
             return Ok(Next::Change);
         }
@@ -266,8 +271,8 @@ impl Reconciler<Machine> for Machines {
             return Ok(Next::Change);
         }
         match (provider_id(&machine), node_name(&machine)) {
-            (Some(_), Some(node)) => self.check_health(&machine, &bounds, node).await,
-            _ => self.ensure_instance(&machine, &bounds).await,
+            (Some(_), Some(node)) => self.check_health(&machine, &configuration, node).await,
+            _ => self.ensure_instance(&machine, &configuration).await,
         }
     }
 

@@ -20,7 +20,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Error, Result, client::Cluster as _, clock};
 use tracing::{debug, info};
 
-use super::{Machines, bounds::Bounds, identity::is_forced};
+use super::{Machines, configuration::MachineConfiguration, identity::is_forced};
 use crate::isolation::is_isolated;
 
 impl Machines {
@@ -29,7 +29,12 @@ impl Machines {
     ///
     /// # Errors
     /// `why`, where the Machine waits for the shoot's API.
-    pub(super) async fn skip_drain(&self, machine: &Machine, bounds: &Bounds, why: Error) -> Result<()> {
+    pub(super) async fn skip_drain(
+        &self,
+        machine: &Machine,
+        configuration: &MachineConfiguration,
+        why: Error,
+    ) -> Result<()> {
         let name = machine.name_any();
         if is_forced(machine) {
             info!(
@@ -43,7 +48,7 @@ impl Machines {
         // A single late answer, or a short refusal, must not end a drain that is under way.
         let is_lasting = self.reach.unreachable_for() >= self.timing.kubelet_is_gone;
         let waits = Waits {
-            drain: bounds.drain,
+            drain: configuration.drain,
             after_budget: if is_lasting {
                 Duration::ZERO
             } else {

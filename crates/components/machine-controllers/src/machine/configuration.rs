@@ -1,4 +1,5 @@
-//! Bounds of a Machine: those of the Machine where set, those of the process otherwise.
+//! The `MachineConfiguration` of a Machine, as upstream: the fields of the Machine where set, the flags of
+//! the process otherwise.
 
 use std::time::Duration;
 
@@ -8,9 +9,9 @@ use runtime::{Error, Result};
 
 use crate::{constants::NODE_CONDITIONS, context::Timing};
 
-/// Bounds of a Machine.
+/// Timeouts of a Machine, and the conditions of an unhealthy Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct MachineConfiguration {
     /// The longest time until the machine has joined.
     pub creation: Duration,
     /// The longest time for which the machine may be unhealthy; `None` for no bound.
@@ -23,7 +24,7 @@ pub struct Bounds {
     pub is_zone_budget_spent: bool,
 }
 
-impl Bounds {
+impl MachineConfiguration {
     /// Those of this Machine.
     pub fn from_machine(machine: &Machine, timing: &Timing) -> Result<Self> {
         let spec = &machine.spec;
