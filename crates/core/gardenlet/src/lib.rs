@@ -15,12 +15,12 @@ pub mod config;
 pub mod context;
 pub mod controller_installation;
 pub mod controllers;
+mod name_list;
 mod node;
 pub mod seed;
 pub mod shoot;
 pub mod shoot_state;
 pub mod shoots;
-mod words;
 pub mod zone_isolation;
 
 pub use config::Config;

@@ -14,7 +14,7 @@ use super::{
     observation::Observation,
     seen::{Extension, Observed},
 };
-use crate::words::names;
+use crate::name_list::names;
 
 /// Deployments that every control plane has.
 const REQUIRED: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];

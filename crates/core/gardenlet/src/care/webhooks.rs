@@ -28,7 +28,7 @@ use runtime::{
 };
 
 use super::webhook::{Effect, SeenConfiguration};
-use crate::{Context, MANAGER, words::names};
+use crate::{Context, MANAGER, name_list::names};
 
 /// Reason of the Event before a sleep.
 const SLEEPS_WITH_WEBHOOKS: &str = "SleepsWithProblematicWebhooks";

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     context::{Context, MANAGER},
-    words::names,
+    name_list::names,
     zone_isolation,
 };
 

@@ -13,7 +13,7 @@ use api::{gardencore::Shoot, meta::RawExtension};
 use placement::isolation::IsolationRefusal;
 use serde::Deserialize;
 
-use crate::{node::SeenNode, words::names};
+use crate::{name_list::names, node::SeenNode};
 
 /// Label of Nodes with the account's name of the zone.
 const ZONE_NAME: &str = "topology.kubernetes.io/zone";

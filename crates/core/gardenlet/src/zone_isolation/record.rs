@@ -28,7 +28,7 @@ use placement::{
 };
 use serde_json::{Value, json};
 
-use crate::{words::names, zone_isolation};
+use crate::{name_list::names, zone_isolation};
 
 /// Characters of a provider's report in the message.
 const AWAITED: usize = 300;

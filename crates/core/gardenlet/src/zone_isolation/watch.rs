@@ -29,11 +29,11 @@ use tokio::time::Instant;
 
 use super::change_limit::ChangeLimit;
 use crate::{
+    name_list::names,
     shoot::{
         operation::failure::{Failure, outside},
         ownership::record::Record,
     },
-    words::names,
     zone_isolation,
 };
 
