@@ -31,11 +31,13 @@ pub(crate) async fn begin(f: &mut Facts, config: &Config, record: &Record<'_>) -
     let (now, budget) = (clock::now_k8s(), config.zone_close_within);
     let written = match &f.isolation {
         Isolation::CutOff(zone) => {
-            let admitted = |newest: &Shoot| Ok(zone_isolation::record::admitted(newest, zone, budget, &now));
+            let admitted =
+                |newest: &Shoot| Ok(zone_isolation::zone_status::admitted(newest, zone, budget, &now));
             record.write_if(admitted).await?
         }
         Isolation::Refused(refusal) => {
-            let refused = |newest: &Shoot| Ok(zone_isolation::record::refused(newest, &zone, refusal, &now));
+            let refused =
+                |newest: &Shoot| Ok(zone_isolation::zone_status::refused(newest, &zone, refusal, &now));
             record.write_if(refused).await?
         }
         Isolation::Nothing | Isolation::Carried { .. } => return Ok(()),

@@ -66,7 +66,7 @@ impl ChangeLimit {
         };
         let now = clock::now_k8s();
         let until = SignedDuration::try_from(delay).map_or(now.0, |delay| now.0 + delay);
-        if let Some(patch) = zone_isolation::record::delayed(shoot, until, &now) {
+        if let Some(patch) = zone_isolation::zone_status::delayed(shoot, until, &now) {
             let api: Api<Shoot> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
             // A concurrent write makes this write fail, and wakes the controller again.
             MANAGER.try_merge_status_of(&api, shoot, &patch).await?;

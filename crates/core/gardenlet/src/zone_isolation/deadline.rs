@@ -203,7 +203,7 @@ impl ZoneDeadlines {
         let record = Record::new(&self.context, shoot, type_of(shoot, operation), self);
         let (budget, now) = (self.context.config.zone_close_within, clock::now_k8s());
         record
-            .write_if(|newest| Ok(zone_isolation::record::admitted(newest, zone, budget, &now)))
+            .write_if(|newest| Ok(zone_isolation::zone_status::admitted(newest, zone, budget, &now)))
             .await?;
         let newest = spend_on_request(&record, zone).await?;
         let Some(deadline) = deadline(&newest, zone) else {
@@ -299,8 +299,11 @@ impl ZoneDeadlines {
     async fn report_request(&self, shoot: &Shoot, zone: &str, operation: Operation) -> Result<()> {
         let record = Record::new(&self.context, shoot, type_of(shoot, operation), self);
         let now = clock::now_k8s();
-        let reported =
-            record.write_if(|newest| Ok(zone_isolation::record::refused_with_request(newest, zone, &now)));
+        let reported = record.write_if(|newest| {
+            Ok(zone_isolation::zone_status::refused_with_request(
+                newest, zone, &now,
+            ))
+        });
         reported.await.map(drop)
     }
 
@@ -324,7 +327,7 @@ impl ZoneDeadlines {
 async fn spend_on_request(record: &Record<'_>, zone: &str) -> Result<Arc<Shoot>> {
     let mut is_new = false;
     let written = record.write_if(|newest| {
-        let patch = zone_isolation::record::spent(newest, zone, &clock::now_k8s());
+        let patch = zone_isolation::zone_status::spent(newest, zone, &clock::now_k8s());
         let patch = patch.filter(|_| asks_to_close_now(newest));
         is_new = patch.is_some();
         Ok(patch)

@@ -22,9 +22,9 @@ use super::{
     change_limit::ChangeLimit,
     deadline::{self, SeedGates},
     dry_run, events, recheck,
-    record::{self, Retry},
     steps::{self, Zones},
     watch,
+    zone_status::{self, Retry},
 };
 use crate::{
     context::Context,
@@ -157,7 +157,7 @@ impl OperationHooks for ZoneHooks {
         } else {
             Retry::ByItself
         };
-        record::failed(newest, operation, errors, retry, now)
+        zone_status::failed(newest, operation, errors, retry, now)
     }
 }
 
@@ -177,7 +177,7 @@ pub fn content_at_start(shoot: &Shoot, start: OperationStart, now: &Time) -> Opt
     // is tried again (RZ-03).
     let is_repeated = start.is_repeated || recheck::is_refused(shoot);
     let by_itself = is_repeated && start.trigger == Trigger::Due && !start.is_edited;
-    record::begun(shoot, start.operation, by_itself, now)
+    zone_status::begun(shoot, start.operation, by_itself, now)
 }
 
 /// Plans the tasks for zones.

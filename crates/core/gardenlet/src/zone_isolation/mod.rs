@@ -3,8 +3,8 @@
 //!
 //! `interface` is the only module that `shoot` uses, as the hooks of each operation
 //! (`shoot/operation_hooks.rs`). Behind the interface: `dry_run` before an operation, `budget`, `steps` and
-//! `watch` during an operation, `record` and `recheck` for the status, `events` for Events and metrics, and
-//! `deadline` for the controller beside the flows.
+//! `watch` during an operation, `zone_status` and `recheck` for the status, `events` for Events and metrics,
+//! and `deadline` for the controller beside the flows.
 
 mod budget;
 mod change_limit;
@@ -14,12 +14,12 @@ mod events;
 pub(crate) mod interface;
 mod judgement;
 mod recheck;
-mod record;
 mod report;
 mod steps;
 mod survey;
 mod volumes;
 mod watch;
+mod zone_status;
 
 pub use interface::content_at_start;
 pub use steps::Zones;

@@ -61,7 +61,7 @@ pub(crate) async fn budget(record: &Record<'_>, zone: &str, shoot: &Shoot) -> Re
 async fn awaited(record: &Record<'_>, zone: &str, report: &str) -> Result<Option<String>> {
     let mut former = None;
     let written = record.write_if(|newest| {
-        let patch = zone_isolation::record::awaited(newest, zone, report, &clock::now_k8s());
+        let patch = zone_isolation::zone_status::awaited(newest, zone, report, &clock::now_k8s());
         former = patch.is_some().then(|| message(newest));
         Ok(patch)
     });

@@ -67,7 +67,7 @@ pub(crate) async fn during(
         done = work => done,
         error = Box::pin(overtaken(f)) => {
             if is_changed(&error) {
-                let written = record.write_if(|newest| Ok(zone_isolation::record::aborting(newest, &clock::now_k8s())));
+                let written = record.write_if(|newest| Ok(zone_isolation::zone_status::aborting(newest, &clock::now_k8s())));
                 written.await.map_err(|error| outside(TASK, error))?;
                 changes.count(&f.shoot, Instant::now());
             }
@@ -107,7 +107,7 @@ async fn record_end(f: &Facts, record: &Record<'_>) -> Result<()> {
     {
         record
             .write_if(|newest| {
-                Ok(zone_isolation::record::named(
+                Ok(zone_isolation::zone_status::named(
                     newest,
                     zone,
                     name,
@@ -121,8 +121,8 @@ async fn record_end(f: &Facts, record: &Record<'_>) -> Result<()> {
     let written = record.write_if(|newest| {
         let now = clock::now_k8s();
         Ok(match report {
-            Some(report) => zone_isolation::record::ended_without_others(newest, report, &now),
-            None => zone_isolation::record::ended(newest, cuts_off, &now),
+            Some(report) => zone_isolation::zone_status::ended_without_others(newest, report, &now),
+            None => zone_isolation::zone_status::ended(newest, cuts_off, &now),
         })
     });
     written.await.map(drop)
@@ -226,7 +226,7 @@ async fn record_zone_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str
     let written = record.write_if(|newest| {
         let known = recorded(newest).and_then(|recorded| recorded.isolated_zone_code.as_deref());
         is_new = known != Some(name);
-        Ok(zone_isolation::record::named(newest, zone, name, &clock::now_k8s()).filter(|_| is_new))
+        Ok(zone_isolation::zone_status::named(newest, zone, name, &clock::now_k8s()).filter(|_| is_new))
     });
     written.await?;
     if !is_new {

@@ -465,7 +465,7 @@ fn written(
 }
 
 #[cfg(test)]
-#[path = "record_tests.rs"]
+#[path = "zone_status_tests.rs"]
 mod tests;
 
 #[cfg(test)]
