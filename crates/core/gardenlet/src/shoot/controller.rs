@@ -36,7 +36,7 @@ use super::{
     ownership::{
         data_loss, owner_permit,
         ownership_lost::{self, LostShoots},
-        record::Record,
+        status_writer::StatusWriter,
     },
     pause::{self, EmergencyStop},
     project, state_left_out,
@@ -250,24 +250,24 @@ impl ShootReconciler {
                 &format!("{type_} of Shoot cluster started"),
             )
             .await;
-        let record = Record::new(context, &begun, type_, &*self.hooks);
+        let writer = StatusWriter::new(context, &begun, type_, &*self.hooks);
         let findings = MoveFindings::with_fence(self.fence(&traveller, operation));
         let run = execution::run(
             context,
             &traveller,
             operation,
             &findings,
-            &record,
+            &writer,
             &*self.hooks,
             &self.pace,
         );
         match Box::pin(run).await {
-            Ok(()) => self.succeeded(&traveller, operation, &record, &findings).await,
+            Ok(()) => self.succeeded(&traveller, operation, &writer, &findings).await,
             Err(Failure { lost: Some(why), .. }) => {
                 self.lost.remember(&begun, &why);
                 self.report_loss(&begun, operation, &why).await
             }
-            Err(failure) => self.failed(&begun, operation, failure, &record).await,
+            Err(failure) => self.failed(&begun, operation, failure, &writer).await,
         }
     }
 
@@ -284,18 +284,18 @@ impl ShootReconciler {
         &self,
         traveller: &Shoot,
         operation: Operation,
-        record: &Record<'_>,
+        writer: &StatusWriter<'_>,
         findings: &MoveFindings,
     ) -> Result<Next> {
         let context = &self.context;
         let type_ = operation.type_();
         let written = if operation == Operation::Migrate {
             Box::pin(report_before_hand_over(context, traveller)).await?;
-            self.hand_over(record, &findings.end).await?
+            self.hand_over(writer, &findings.end).await?
         } else {
             let settled = status::settled(traveller, operation, clock::now_k8s());
             let seed = &context.seed_name;
-            record
+            writer
                 .write_if(|newest| {
                     let patch = status::with_own_residency_ended(newest, seed, operation, settled.clone());
                     Ok(Some(parts::keep_left_behind(newest, patch)))
@@ -351,8 +351,8 @@ impl ShootReconciler {
 
     /// Writes the hand-over, the point of no return. The write needs an approval that still matches the
     /// wanted move, and the end of the epoch as proved by this run.
-    async fn hand_over(&self, record: &Record<'_>, proven_end: &ProvenEnd) -> Result<Arc<Shoot>> {
-        record
+    async fn hand_over(&self, writer: &StatusWriter<'_>, proven_end: &ProvenEnd) -> Result<Arc<Shoot>> {
+        writer
             .write_if(|newest| {
                 if newest.metadata.deletion_timestamp.is_some() && placement::is_confirmed(newest) {
                     return Err(Error::not_ready(
@@ -396,7 +396,7 @@ impl ShootReconciler {
         shoot: &Shoot,
         operation: Operation,
         failure: Failure,
-        record: &Record<'_>,
+        writer: &StatusWriter<'_>,
     ) -> Result<Next> {
         let type_ = operation.type_();
         let Failure {
@@ -419,7 +419,7 @@ impl ShootReconciler {
         let is_given_up = patch["lastOperation"]["state"] == json!(State::Failed);
         let is_wait = matches!(error, Error::NotReady { .. });
         let now = clock::now_k8s();
-        record
+        writer
             .write_if(|newest| {
                 let content = self
                     .hooks

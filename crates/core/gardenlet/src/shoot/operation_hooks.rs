@@ -29,7 +29,7 @@ use super::{
     operation::{failure::Failure, status::OperationStart},
     ownership::{
         ownership_lost::LostShoots,
-        record::{Record, StatusObserver},
+        status_writer::{StatusObserver, StatusWriter},
     },
 };
 
@@ -124,7 +124,7 @@ pub(crate) trait OperationHooks: StatusObserver {
     fn begin<'a>(
         &'a self,
         facts: &'a mut Facts,
-        record: &'a Record<'a>,
+        status_writer: &'a StatusWriter<'a>,
     ) -> BoxFuture<'a, Result<(), Failure>>;
 
     /// The plan of the tasks for a flow.
@@ -139,7 +139,7 @@ pub(crate) trait OperationHooks: StatusObserver {
         &'a self,
         facts: &'a Facts,
         operation: Operation,
-        record: &'a Record<'a>,
+        status_writer: &'a StatusWriter<'a>,
         work: BoxFuture<'a, Result<(), Failure>>,
     ) -> BoxFuture<'a, Result<(), Failure>>;
 

@@ -12,7 +12,7 @@ use placement::{
 };
 use runtime::{Error, Result, clock};
 
-use crate::{Config, shoot::ownership::record::Record, zone_isolation};
+use crate::{Config, shoot::ownership::status_writer::StatusWriter, zone_isolation};
 
 /// Longest wait for a former SubnetIsolation to go. The next attempt waits again.
 const DELETION_PATIENCE: Duration = Duration::from_secs(20);
@@ -23,8 +23,8 @@ const DELETION_PATIENCE: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// The garden or the seed does not answer.
-pub(crate) async fn begin(f: &mut Facts, config: &Config, record: &Record<'_>) -> Result<()> {
-    zone_isolation::survey::judge_failover(f, &config.zone_id_labels, record).await?;
+pub(crate) async fn begin(f: &mut Facts, config: &Config, status_writer: &StatusWriter<'_>) -> Result<()> {
+    zone_isolation::survey::judge_failover(f, &config.zone_id_labels, status_writer).await?;
     let Some(zone) = asked_zone(&f.shoot).map(str::to_owned) else {
         return Ok(());
     };
@@ -33,12 +33,12 @@ pub(crate) async fn begin(f: &mut Facts, config: &Config, record: &Record<'_>) -
         Isolation::CutOff(zone) => {
             let admitted =
                 |newest: &Shoot| Ok(zone_isolation::zone_status::admitted(newest, zone, budget, &now));
-            record.write_if(admitted).await?
+            status_writer.write_if(admitted).await?
         }
         Isolation::Refused(refusal) => {
             let refused =
                 |newest: &Shoot| Ok(zone_isolation::zone_status::refused(newest, &zone, refusal, &now));
-            record.write_if(refused).await?
+            status_writer.write_if(refused).await?
         }
         Isolation::Nothing | Isolation::Carried { .. } => return Ok(()),
     };
@@ -68,8 +68,8 @@ pub(crate) async fn leave(f: &Facts) -> Result<()> {
 ///
 /// # Errors
 /// The garden does not answer.
-pub(crate) async fn is_asked_still(record: &Record<'_>, zone: &str) -> Result<bool> {
-    let newest = record.newest().await?;
+pub(crate) async fn is_asked_still(status_writer: &StatusWriter<'_>, zone: &str) -> Result<bool> {
+    let newest = status_writer.newest().await?;
     Ok(asked_zone(&newest) == Some(zone))
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn is_asked_still(record: &Record<'_>, zone: &str) -> Result<bo
 ///
 /// # Errors
 /// The seed does not answer, or a former SubnetIsolation is not gone yet.
-pub(crate) async fn close(f: &Facts, record: &Record<'_>, zone: &str) -> Result<()> {
+pub(crate) async fn close(f: &Facts, status_writer: &StatusWriter<'_>, zone: &str) -> Result<()> {
     // The network counts more than the machines now.
     if let Err(error) = leave(f).await {
         tracing::warn!(
@@ -89,16 +89,16 @@ pub(crate) async fn close(f: &Facts, record: &Record<'_>, zone: &str) -> Result<
     SubnetIsolation::destroy_stale(f).await?;
     let gone = tokio::time::timeout(DELETION_PATIENCE, SubnetIsolation::stale_gone(f)).await;
     gone.map_err(|_| Error::transient("a former SubnetIsolation is still being deleted"))??;
-    if SubnetIsolation::is_there(&f.residency).await? || !is_asked_still(record, zone).await? {
+    if SubnetIsolation::is_there(&f.residency).await? || !is_asked_still(status_writer, zone).await? {
         return Ok(());
     }
     SubnetIsolation::deploy(f).await?;
-    let newest = record.newest().await?;
+    let newest = status_writer.newest().await?;
     let note = format!(
         "The budget of zone {zone} is spent: its network is being closed although the flow has not come so far. Under way: {}",
         tasks_under_way(newest.status.as_ref())
     );
-    record.warn("ZoneClosedAtDeadline", &note).await;
+    status_writer.warn("ZoneClosedAtDeadline", &note).await;
     Ok(())
 }
 

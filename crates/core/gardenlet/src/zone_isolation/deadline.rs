@@ -47,7 +47,7 @@ use crate::{
         ownership::{
             owner_permit::{self, PermitRefusal},
             ownership_lost::LostShoots,
-            record::{Record, StatusObserver},
+            status_writer::{StatusObserver, StatusWriter},
         },
         pause::{self, EmergencyStop},
     },
@@ -188,24 +188,24 @@ impl ZoneDeadlines {
     }
 
     async fn begin(&self, shoot: Shoot, operation: Operation) -> Result<Next> {
-        let record = Record::new(&self.context, &shoot, type_of(&shoot, operation), self);
+        let status_writer = StatusWriter::new(&self.context, &shoot, type_of(&shoot, operation), self);
         let mut facts = self.facts(&shoot, operation).await?;
-        zone_isolation::budget::begin(&mut facts, &self.context.config, &record).await?;
+        zone_isolation::budget::begin(&mut facts, &self.context.config, &status_writer).await?;
         if matches!(facts.isolation, Isolation::CutOff(_)) {
             return Ok(Next::After(REQUEUE_AFTER_WORK));
         }
-        let newest = record.newest().await?;
+        let newest = status_writer.newest().await?;
         let pause = zone_isolation::recheck::period_of_refusal(&newest, clock::now());
         Ok(pause.map_or(Next::Change, Next::After))
     }
 
     async fn enforce(&self, shoot: &Shoot, zone: &str, operation: Operation) -> Result<Next> {
-        let record = Record::new(&self.context, shoot, type_of(shoot, operation), self);
+        let status_writer = StatusWriter::new(&self.context, shoot, type_of(shoot, operation), self);
         let (budget, now) = (self.context.config.zone_close_within, clock::now_k8s());
-        record
+        status_writer
             .write_if(|newest| Ok(zone_isolation::zone_status::admitted(newest, zone, budget, &now)))
             .await?;
-        let newest = spend_on_request(&record, zone).await?;
+        let newest = spend_on_request(&status_writer, zone).await?;
         let Some(deadline) = deadline(&newest, zone) else {
             return Ok(Next::After(REQUEUE_AFTER_WORK));
         };
@@ -219,11 +219,13 @@ impl ZoneDeadlines {
             now.0,
         );
         match (&isolation, &worker) {
-            (Some(isolation), _) => zone_isolation::report::isolation(&record, zone, isolation).await?,
-            (None, Some(worker)) if worker.spec.isolated_zone_id.as_deref() == Some(zone) => {
-                zone_isolation::report::worker(&record, zone, worker).await?;
+            (Some(isolation), _) => {
+                zone_isolation::report::isolation(&status_writer, zone, isolation).await?;
             }
-            _ => zone_isolation::report::budget(&record, zone, &newest).await?,
+            (None, Some(worker)) if worker.spec.isolated_zone_id.as_deref() == Some(zone) => {
+                zone_isolation::report::worker(&status_writer, zone, worker).await?;
+            }
+            _ => zone_isolation::report::budget(&status_writer, zone, &newest).await?,
         }
         if let Some(due) = due {
             let work = Box::pin(self.act(&newest, zone, operation, due));
@@ -247,16 +249,16 @@ impl ZoneDeadlines {
         if self.operation(&newest).await? != Some(operation) || !has_deadline(&newest, zone) {
             return Ok(());
         }
-        let record = &Record::new(&self.context, &newest, type_of(&newest, operation), self);
+        let status_writer = &StatusWriter::new(&self.context, &newest, type_of(&newest, operation), self);
         let facts = self.facts(&newest, operation).await?;
         let ended = owner_permit::run_under_owner_permit(facts, |facts| {
             Box::pin(async move {
-                if !zone_isolation::budget::is_asked_still(record, zone).await? {
+                if !zone_isolation::budget::is_asked_still(status_writer, zone).await? {
                     return Ok(());
                 }
                 match due {
                     Due::Leave => zone_isolation::budget::leave(&facts).await,
-                    Due::Close => Box::pin(zone_isolation::budget::close(&facts, record, zone)).await,
+                    Due::Close => Box::pin(zone_isolation::budget::close(&facts, status_writer, zone)).await,
                 }
             })
         });
@@ -297,9 +299,9 @@ impl ZoneDeadlines {
 
     /// Reports on a failover that was refused that the request to spend the budget waits for the admission.
     async fn report_request(&self, shoot: &Shoot, zone: &str, operation: Operation) -> Result<()> {
-        let record = Record::new(&self.context, shoot, type_of(shoot, operation), self);
+        let status_writer = StatusWriter::new(&self.context, shoot, type_of(shoot, operation), self);
         let now = clock::now_k8s();
-        let reported = record.write_if(|newest| {
+        let reported = status_writer.write_if(|newest| {
             Ok(zone_isolation::zone_status::refused_with_request(
                 newest, zone, &now,
             ))
@@ -324,9 +326,9 @@ impl ZoneDeadlines {
 }
 
 /// Sets the deadline to the present where the user spends the rest of the budget.
-async fn spend_on_request(record: &Record<'_>, zone: &str) -> Result<Arc<Shoot>> {
+async fn spend_on_request(status_writer: &StatusWriter<'_>, zone: &str) -> Result<Arc<Shoot>> {
     let mut is_new = false;
-    let written = record.write_if(|newest| {
+    let written = status_writer.write_if(|newest| {
         let patch = zone_isolation::zone_status::spent(newest, zone, &clock::now_k8s());
         let patch = patch.filter(|_| asks_to_close_now(newest));
         is_new = patch.is_some();
@@ -336,7 +338,7 @@ async fn spend_on_request(record: &Record<'_>, zone: &str) -> Result<Arc<Shoot>>
     if is_new {
         let note =
             format!("The rest of the budget of zone {zone} is spent on request: its network is closed now.");
-        record.note("ZoneBudgetSpent", &note).await;
+        status_writer.note("ZoneBudgetSpent", &note).await;
     }
     Ok(written)
 }
@@ -411,7 +413,7 @@ fn pause(deadline: Timestamp, grace: SignedDuration, now: Timestamp) -> Duration
     next.min(REPORT_PERIOD)
 }
 
-/// The type with which [`Record`] checks that no further operation has begun.
+/// The type with which [`StatusWriter`] checks that no further operation has begun.
 fn type_of(shoot: &Shoot, operation: Operation) -> Type {
     let status = shoot.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());

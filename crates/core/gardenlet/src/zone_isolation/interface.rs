@@ -37,7 +37,7 @@ use crate::{
         operation_hooks::{HookSchedule, HookTasks, OperationHooks, PlanSteps},
         ownership::{
             ownership_lost::LostShoots,
-            record::{Record, StatusObserver},
+            status_writer::{StatusObserver, StatusWriter},
         },
     },
 };
@@ -113,10 +113,10 @@ impl OperationHooks for ZoneHooks {
     fn begin<'a>(
         &'a self,
         facts: &'a mut Facts,
-        record: &'a Record<'a>,
+        status_writer: &'a StatusWriter<'a>,
     ) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            budget::begin(facts, &self.context.config, record)
+            budget::begin(facts, &self.context.config, status_writer)
                 .await
                 .map_err(|error| outside(watch::TASK, error))
         })
@@ -130,10 +130,10 @@ impl OperationHooks for ZoneHooks {
         &'a self,
         facts: &'a Facts,
         operation: Operation,
-        record: &'a Record<'a>,
+        status_writer: &'a StatusWriter<'a>,
         work: BoxFuture<'a, Result<(), Failure>>,
     ) -> BoxFuture<'a, Result<(), Failure>> {
-        watch::during(facts, operation, record, &self.changes, work).boxed()
+        watch::during(facts, operation, status_writer, &self.changes, work).boxed()
     }
 
     fn forget(&self, shoot: &Shoot) {

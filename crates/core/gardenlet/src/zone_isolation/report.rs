@@ -11,7 +11,7 @@ use api::{
 use kube::ResourceExt;
 use runtime::{Result, clock};
 
-use crate::{shoot::ownership::record::Record, zone_isolation};
+use crate::{shoot::ownership::status_writer::StatusWriter, zone_isolation};
 
 /// The report of a closed network begins with these words.
 const CLOSED: &str = "SubnetIsolation: the network is closed";
@@ -20,9 +20,9 @@ const CLOSED: &str = "SubnetIsolation: the network is closed";
 ///
 /// # Errors
 /// The garden does not answer.
-pub(crate) async fn worker(record: &Record<'_>, zone: &str, worker: &Worker) -> Result<()> {
+pub(crate) async fn worker(status_writer: &StatusWriter<'_>, zone: &str, worker: &Worker) -> Result<()> {
     match report(worker.default_status()) {
-        Some(report) => awaited(record, zone, &format!("Worker: {report}"))
+        Some(report) => awaited(status_writer, zone, &format!("Worker: {report}"))
             .await
             .map(drop),
         None => Ok(()),
@@ -33,15 +33,19 @@ pub(crate) async fn worker(record: &Record<'_>, zone: &str, worker: &Worker) -> 
 ///
 /// # Errors
 /// The garden does not answer.
-pub(crate) async fn isolation(record: &Record<'_>, zone: &str, object: &SubnetIsolation) -> Result<()> {
+pub(crate) async fn isolation(
+    status_writer: &StatusWriter<'_>,
+    zone: &str,
+    object: &SubnetIsolation,
+) -> Result<()> {
     if object.spec.isolated_zone_id != zone {
         return Ok(());
     }
     let report = closing(object);
-    let former = awaited(record, zone, &report).await?;
+    let former = awaited(status_writer, zone, &report).await?;
     if former.is_some_and(|former| report.starts_with(CLOSED) && !former.contains(CLOSED)) {
         let note = format!("The network of zone {zone} is closed.");
-        record.note("ZoneNetworkClosed", &note).await;
+        status_writer.note("ZoneNetworkClosed", &note).await;
     }
     Ok(())
 }
@@ -50,17 +54,17 @@ pub(crate) async fn isolation(record: &Record<'_>, zone: &str, object: &SubnetIs
 ///
 /// # Errors
 /// The garden does not answer.
-pub(crate) async fn budget(record: &Record<'_>, zone: &str, shoot: &Shoot) -> Result<()> {
+pub(crate) async fn budget(status_writer: &StatusWriter<'_>, zone: &str, shoot: &Shoot) -> Result<()> {
     let status = shoot.status.as_ref();
     let error = status.and_then(|status| status.last_errors.first());
     let report = error.map_or("", |error| error.description.as_str());
-    awaited(record, zone, report).await.map(drop)
+    awaited(status_writer, zone, report).await.map(drop)
 }
 
 /// Writes the condition. Returns the former message; `None` if the condition had this report already.
-async fn awaited(record: &Record<'_>, zone: &str, report: &str) -> Result<Option<String>> {
+async fn awaited(status_writer: &StatusWriter<'_>, zone: &str, report: &str) -> Result<Option<String>> {
     let mut former = None;
-    let written = record.write_if(|newest| {
+    let written = status_writer.write_if(|newest| {
         let patch = zone_isolation::zone_status::awaited(newest, zone, report, &clock::now_k8s());
         former = patch.is_some().then(|| message(newest));
         Ok(patch)

@@ -19,7 +19,7 @@ use runtime::{
 use serde::de::DeserializeOwned;
 
 use super::judgement::{ReportedZone, ZoneFacts, ZoneNode};
-use crate::{shoot::ownership::record::Record, zone_isolation};
+use crate::{shoot::ownership::status_writer::StatusWriter, zone_isolation};
 
 /// Limit for answers of the shoot's API. Longer than a restart of the API server, and much shorter than a
 /// flow: a failover is urgent.
@@ -34,7 +34,11 @@ const MAX_OBJECTS: usize = 10_000;
 ///
 /// # Errors
 /// The garden or the seed could not be asked.
-pub(crate) async fn judge_failover(f: &mut Facts, labels: &[String], record: &Record<'_>) -> Result<()> {
+pub(crate) async fn judge_failover(
+    f: &mut Facts,
+    labels: &[String],
+    status_writer: &StatusWriter<'_>,
+) -> Result<()> {
     let Isolation::CutOff(zone) = &f.isolation else {
         return Ok(());
     };
@@ -45,7 +49,7 @@ pub(crate) async fn judge_failover(f: &mut Facts, labels: &[String], record: &Re
     let facts = collect_facts(f, labels).await?;
     let verdict = zone_isolation::judgement::judge(zone, facts.zone_name(&f.shoot, zone), &facts);
     for sentence in &verdict.warnings {
-        record.warn("ZoneIsolationUncertain", sentence).await;
+        status_writer.warn("ZoneIsolationUncertain", sentence).await;
     }
     if let Some(refusal) = verdict.refusal {
         f.isolation = Isolation::Refused(refusal);

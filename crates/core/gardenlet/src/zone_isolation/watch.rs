@@ -32,7 +32,7 @@ use crate::{
     name_list::names,
     shoot::{
         operation::failure::{Failure, outside},
-        ownership::record::Record,
+        ownership::status_writer::StatusWriter,
     },
     zone_isolation,
 };
@@ -56,7 +56,7 @@ pub(crate) const TASK: &str = "Recording which zone is cut off";
 pub(crate) async fn during(
     f: &Facts,
     operation: Operation,
-    record: &Record<'_>,
+    status_writer: &StatusWriter<'_>,
     changes: &ChangeLimit,
     work: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
@@ -67,17 +67,17 @@ pub(crate) async fn during(
         done = work => done,
         error = Box::pin(overtaken(f)) => {
             if is_changed(&error) {
-                let written = record.write_if(|newest| Ok(zone_isolation::zone_status::aborting(newest, &clock::now_k8s())));
+                let written = status_writer.write_if(|newest| Ok(zone_isolation::zone_status::aborting(newest, &clock::now_k8s())));
                 written.await.map_err(|error| outside(TASK, error))?;
                 changes.count(&f.shoot, Instant::now());
             }
             return Err(outside(TASK, error));
         }
-        never = Box::pin(report_progress(f, record)) => match never {},
+        never = Box::pin(report_progress(f, status_writer)) => match never {},
     };
     let is_refused = matches!(f.isolation, Isolation::Refused(_));
     if done.is_ok() && !is_refused && recorded(&f.shoot).is_some() {
-        record_end(f, record)
+        record_end(f, status_writer)
             .await
             .map_err(|error| outside(TASK, error))?;
     }
@@ -97,7 +97,7 @@ fn is_changed(error: &Error) -> bool {
 }
 
 /// Records the end of a flow that has succeeded.
-async fn record_end(f: &Facts, record: &Record<'_>) -> Result<()> {
+async fn record_end(f: &Facts, status_writer: &StatusWriter<'_>) -> Result<()> {
     let worker = match f.isolation {
         Isolation::CutOff(_) => Workers::object(&f.residency).get().await?,
         _ => None,
@@ -105,7 +105,7 @@ async fn record_end(f: &Facts, record: &Record<'_>) -> Result<()> {
     if let Isolation::CutOff(zone) = &f.isolation
         && let Some(name) = worker.as_ref().and_then(name_of)
     {
-        record
+        status_writer
             .write_if(|newest| {
                 Ok(zone_isolation::zone_status::named(
                     newest,
@@ -118,7 +118,7 @@ async fn record_end(f: &Facts, record: &Record<'_>) -> Result<()> {
     }
     let cuts_off = f.isolation.cuts_off();
     let report = worker.as_ref().and_then(rollout_report);
-    let written = record.write_if(|newest| {
+    let written = status_writer.write_if(|newest| {
         let now = clock::now_k8s();
         Ok(match report {
             Some(report) => zone_isolation::zone_status::ended_without_others(newest, report, &now),
@@ -167,17 +167,17 @@ async fn overtaken(f: &Facts) -> Error {
 
 /// Reports the progress, and the account's name of the zone. Admission refuses some edits of pools by this
 /// name.
-async fn report_progress(f: &Facts, record: &Record<'_>) -> Infallible {
+async fn report_progress(f: &Facts, status_writer: &StatusWriter<'_>) -> Infallible {
     if let Isolation::CutOff(zone) = &f.isolation {
         let (worker, isolation) = (
             Workers::object(&f.residency),
             SubnetIsolation::object(&f.residency),
         );
         let leaving = follow(f, worker.name(), |worker| async move {
-            report_worker(f, record, zone, &worker).await
+            report_worker(f, status_writer, zone, &worker).await
         });
         let closing = follow(f, isolation.name(), |object| async move {
-            zone_isolation::report::isolation(record, zone, &object).await
+            zone_isolation::report::isolation(status_writer, zone, &object).await
         });
         let (never, _) = futures::join!(leaving, closing);
         return never;
@@ -210,20 +210,25 @@ where
     }
 }
 
-async fn report_worker(f: &Facts, record: &Record<'_>, zone: &String, worker: &Worker) -> Result<()> {
+async fn report_worker(
+    f: &Facts,
+    status_writer: &StatusWriter<'_>,
+    zone: &String,
+    worker: &Worker,
+) -> Result<()> {
     if worker.spec.isolated_zone_id.as_ref() != Some(zone) {
         return Ok(());
     }
     if let Some(name) = name_of(worker) {
-        record_zone_name(f, record, zone, name).await?;
+        record_zone_name(f, status_writer, zone, name).await?;
     }
-    zone_isolation::report::worker(record, zone, worker).await
+    zone_isolation::report::worker(status_writer, zone, worker).await
 }
 
 /// Records the name of the zone, and reports once the pods whose volumes are bound to the zone.
-async fn record_zone_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str) -> Result<()> {
+async fn record_zone_name(f: &Facts, status_writer: &StatusWriter<'_>, zone: &str, name: &str) -> Result<()> {
     let mut is_new = false;
-    let written = record.write_if(|newest| {
+    let written = status_writer.write_if(|newest| {
         let known = recorded(newest).and_then(|recorded| recorded.isolated_zone_code.as_deref());
         is_new = known != Some(name);
         Ok(zone_isolation::zone_status::named(newest, zone, name, &clock::now_k8s()).filter(|_| is_new))
@@ -240,7 +245,7 @@ async fn record_zone_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str
                 pods.len(),
                 names(&pods)
             );
-            record.warn("ZonalVolumes", &note).await;
+            status_writer.warn("ZonalVolumes", &note).await;
         }
         Ok(_) => {}
         Err(error) => tracing::debug!(

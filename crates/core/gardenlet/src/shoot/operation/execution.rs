@@ -24,7 +24,7 @@ use crate::{
         operation_hooks::{OperationHooks, PlanSteps},
         ownership::{
             owner_permit::{self, PermitRefusal},
-            record::Record,
+            status_writer::StatusWriter,
         },
     },
 };
@@ -36,7 +36,7 @@ pub(crate) async fn run(
     traveller: &Arc<Shoot>,
     operation: Operation,
     findings: &MoveFindings,
-    record: &Record<'_>,
+    status_writer: &StatusWriter<'_>,
     hooks: &dyn OperationHooks,
     pace: &Pace,
 ) -> Result<(), Failure> {
@@ -60,10 +60,10 @@ pub(crate) async fn run(
         let checked = ShootState::check_size(&facts).await;
         checked.map_err(|error| outside("Checking the size of the ShootState", error))?;
     }
-    hooks.begin(&mut facts, record).await?;
+    hooks.begin(&mut facts, status_writer).await?;
     let ended = Box::pin(owner_permit::run_under_owner_permit(facts, |facts| {
         // Boxed: the future is large, and is moved several times.
-        Box::pin(act(facts, findings, record, hooks, pace))
+        Box::pin(act(facts, findings, status_writer, hooks, pace))
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
@@ -79,7 +79,7 @@ pub(crate) async fn run(
 async fn act(
     facts: Facts,
     findings: &MoveFindings,
-    record: &Record<'_>,
+    status_writer: &StatusWriter<'_>,
     hooks: &dyn OperationHooks,
     pace: &Pace,
 ) -> Result<(), Failure> {
@@ -97,8 +97,15 @@ async fn act(
     let flow = build(facts, findings, hooks.steps())
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
-    let work = Box::pin(progress::run_and_report(pace, operation.type_(), flow, record));
-    hooks.supervise_flow(facts, operation, record, work).await?;
+    let work = Box::pin(progress::run_and_report(
+        pace,
+        operation.type_(),
+        flow,
+        status_writer,
+    ));
+    hooks
+        .supervise_flow(facts, operation, status_writer, work)
+        .await?;
     if operation.deploys() {
         AppliedTerms::record(facts)
             .await

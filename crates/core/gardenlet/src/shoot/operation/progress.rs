@@ -25,7 +25,7 @@ use super::{
     pace::Pace,
     status,
 };
-use crate::shoot::ownership::record::Record;
+use crate::shoot::ownership::status_writer::StatusWriter;
 
 /// The shortest pause between two reports of the same step.
 const REPORT_PAUSE: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ pub(crate) async fn run_and_report(
     pace: &Pace,
     type_: Type,
     flow: Flow<'_, Error>,
-    record: &Record<'_>,
+    status_writer: &StatusWriter<'_>,
 ) -> Result<(), Failure> {
     let name = flow.name();
     let flow = flow
@@ -64,7 +64,7 @@ pub(crate) async fn run_and_report(
         sender.send_replace(Some(progress));
     });
     let work = wait_progress::listen(Arc::clone(&steps) as Arc<dyn wait_progress::Listener>, work);
-    let writer = write_progress(receiver, type_, &steps, record);
+    let writer = write_progress(receiver, type_, &steps, status_writer);
     tokio::pin!(work, writer);
     let mut ended = None;
     let percent = loop {
@@ -83,9 +83,9 @@ async fn write_progress(
     mut receiver: watch::Receiver<Option<Progress>>,
     type_: Type,
     steps: &RunningSteps,
-    record: &Record<'_>,
+    status_writer: &StatusWriter<'_>,
 ) -> Result<i32> {
-    let mut percent = record.reached();
+    let mut percent = status_writer.reached();
     let mut pauses = tokio::time::interval(REPORT_PAUSE);
     pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reported = None;
@@ -101,7 +101,7 @@ async fn write_progress(
         let Some(progress) = receiver.borrow().clone() else {
             continue;
         };
-        let report = steps.report(record.seed_name());
+        let report = steps.report(status_writer.seed_name());
         if !is_new_step && (!is_part_of_move(type_) || report == reported) {
             continue;
         }
@@ -111,7 +111,7 @@ async fn write_progress(
             percent: u8::try_from(percent).unwrap_or_default(),
             ..progress
         };
-        let written = record.write_if(|newest| {
+        let written = status_writer.write_if(|newest| {
             let patch = if is_new_step {
                 status::progressed(newest, type_, &progress, &clock::now_k8s())
             } else {

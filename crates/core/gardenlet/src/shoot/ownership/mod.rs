@@ -1,9 +1,9 @@
-//! The ownership of a shoot in this seed: the permit of an operation, the record of a seed in the status of
+//! The ownership of a shoot in this seed: the permit of an operation, the writer of the status of
 //! the Shoot, the loss of the shoot, and leftovers of an earlier residency.
 
 pub(crate) mod data_loss;
 pub(crate) mod departure;
 pub(crate) mod owner_permit;
 pub(crate) mod ownership_lost;
-pub(crate) mod record;
+pub(crate) mod status_writer;
 pub(crate) mod unsaved_changes;

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use owner_checks::OWNERSHIP_LOST;
 use runtime::{Result, clock, controller::Next};
 
-use super::record::{Record, StatusObserver};
+use super::status_writer::{StatusObserver, StatusWriter};
 use crate::{context::Context, shoot::operation::status};
 
 /// The losses of a process, each for a shoot and an epoch.
@@ -82,9 +82,9 @@ pub(crate) async fn report_loss(
     sentence: &str,
     observer: &dyn StatusObserver,
 ) -> Result<Next> {
-    let record = Record::new(context, shoot, type_, observer);
+    let status_writer = StatusWriter::new(context, shoot, type_, observer);
     let patch = |newest: &Shoot| Ok(status::lost(newest, type_, sentence, clock::now_k8s()));
-    let written = record.write_if(patch).await?;
+    let written = status_writer.write_if(patch).await?;
     if lost.is_first_report(&written) {
         tracing::error!(shoot = written.name_any(), "{sentence}");
         let events = &context.garden_events;

@@ -23,8 +23,8 @@ pub(crate) trait StatusObserver: Send + Sync {
     fn written<'a>(&'a self, before: &'a Shoot, after: &'a Shoot) -> BoxFuture<'a, ()>;
 }
 
-/// The running operation of a Shoot, as recorded at its start.
-pub(crate) struct Record<'a> {
+/// Writes to the status of a Shoot during an operation, as the operation was at its start.
+pub(crate) struct StatusWriter<'a> {
     context: &'a Context,
     begun: &'a Shoot,
     operation: Type,
@@ -33,7 +33,7 @@ pub(crate) struct Record<'a> {
     last: Mutex<Option<Arc<Shoot>>>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> StatusWriter<'a> {
     /// `begun`: the Shoot after the first write of the operation.
     pub(crate) fn new(
         context: &'a Context,
@@ -64,7 +64,7 @@ impl<'a> Record<'a> {
     /// Passes the newest Shoot to `decide`, merges the returned patch into the status, and returns the Shoot
     /// that the garden has now. `None` writes no patch.
     ///
-    /// `decide` gets the version that this record has read or written last, and then a fresh read, unless the
+    /// `decide` gets the version that this writer has read or written last, and then a fresh read, unless the
     /// first patch was written. The garden accepts a patch only for the version on which the patch was
     /// decided. So every result follows from the newest Shoot.
     pub(crate) async fn write_if(
