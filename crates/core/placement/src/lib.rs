@@ -13,7 +13,7 @@
 //! | `journey` | the progress of a Shoot between two seeds, and the approval of the move |
 //! | `reconciled` | whether the present specification was reconciled |
 //! | `traveller` | the Shoot that an operation works with |
-//! | `record` | the recorded ownership in the status |
+//! | `ownership_status` | the recorded ownership in the status |
 //! | `operation` | the operations on a Shoot, and the wanted operation |
 //! | `extensions` | the further extensions of a shoot, and the phase of each |
 //! | `registered` | the extensions that a shoot needs, and missing registrations |
@@ -35,9 +35,9 @@ pub mod journey;
 pub mod names;
 pub mod operation;
 pub mod owner_terms;
+pub mod ownership_status;
 pub mod pause;
 pub mod reconciled;
-pub mod record;
 pub mod registered;
 pub mod remembered;
 pub mod role;

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 
 use crate::{
     journey::{Journey, is_move_wanted, journey, may_travel},
-    record, status,
+    ownership_status, status,
 };
 
 /// The operation of the owner on a Shoot, and of the providers on each extension object of the Shoot.
@@ -109,7 +109,7 @@ pub fn wanted(shoot: &Shoot) -> OwnerAction {
 /// owner comes back. The crate `ownership` decides. Where no phases are recorded, `status.lastOperation` was
 /// decisive already.
 fn may_be_deleted(shoot: &Shoot) -> bool {
-    record::ownership(shoot).map_or(true, |recorded| recorded.may_be_deleted_by(&recorded.now.seed))
+    ownership_status::ownership(shoot).map_or(true, |recorded| recorded.may_be_deleted_by(&recorded.now.seed))
 }
 
 /// Whether the user has confirmed the deletion of the Shoot.

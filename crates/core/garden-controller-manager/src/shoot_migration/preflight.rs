@@ -174,7 +174,7 @@ fn takeover_note(wanted: &Move<'_>) -> Option<String> {
     }
     let from = source.name_any();
     let has_opened =
-        placement::record::ownership(wanted.shoot).map_or(true, |now| now.phase != Phase::Claiming);
+        placement::ownership_status::ownership(wanted.shoot).map_or(true, |now| now.phase != Phase::Claiming);
     if let Some(why) = servers::obstacle(wanted.shoot, source, destination, has_opened) {
         return Some(format!(
             " Without the help of {from} the shoot would not be taken over: {why}."

@@ -74,7 +74,7 @@ fn unopened_claim(shoot: &Shoot, seed: &Seed, epoch: i64) -> Option<Ownership<St
         seed: seed.name_any(),
         epoch,
     };
-    let now = placement::record::ownership(shoot).ok()?;
+    let now = placement::ownership_status::ownership(shoot).ok()?;
     (seed.spec.checks_owners() && now.may_return_to(&residency)).then_some(now)
 }
 

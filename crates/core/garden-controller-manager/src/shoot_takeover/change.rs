@@ -11,7 +11,7 @@ use api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::Ownership;
-use placement::record::recorded;
+use placement::ownership_status::recorded;
 use serde_json::{Value, json};
 
 /// Conditions that the processes of a seed report in a single epoch.
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn forced(shoot: &Shoot) -> json_patch::Patch {
-        let now = placement::record::ownership(shoot).unwrap();
+        let now = placement::ownership_status::ownership(shoot).unwrap();
         let consent = Approval {
             from: now.now.clone(),
             to: "d".to_owned(),
@@ -376,7 +376,7 @@ mod tests {
         let approval = record.approval.as_mut().unwrap();
         approval.to = "b".to_owned();
         let approval = approval.clone();
-        let now = placement::record::ownership(&shoot).unwrap();
+        let now = placement::ownership_status::ownership(&shoot).unwrap();
         let consent = Approval {
             from: now.now.clone(),
             to: "b".to_owned(),

@@ -97,7 +97,7 @@ pub fn is_open(facts: &Facts<'_>) -> bool {
 pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
     let is_kept = !placement::is_move_wanted(shoot) || shoot.metadata.deletion_timestamp.is_some();
     let is_taken_back = placement::wanted(shoot) == OwnerAction::Operation(Operation::Restore);
-    let now = placement::record::ownership(shoot).ok()?;
+    let now = placement::ownership_status::ownership(shoot).ok()?;
     if !is_kept || !is_taken_back || now.phase != Phase::Sealing {
         return None;
     }

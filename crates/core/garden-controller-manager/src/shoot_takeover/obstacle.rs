@@ -90,7 +90,7 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
             "the shoot is to move nowhere: set spec.seedName to the seed that is to take it over".to_owned(),
         );
     };
-    let now = placement::record::ownership(shoot).map_err(|error| error.to_string())?;
+    let now = placement::ownership_status::ownership(shoot).map_err(|error| error.to_string())?;
     if let Some(why) = without_owner_checks(facts, from, to) {
         return Err(why);
     }

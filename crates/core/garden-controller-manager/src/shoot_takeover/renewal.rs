@@ -81,7 +81,7 @@ fn becomes(facts: &Facts<'_>) -> Result<Ownership<String>, String> {
             "the shoot is to move to seed {to}: set spec.seedName back to {from}, or have it taken over ({SHOOT_FORCE_RESTORE})"
         ));
     }
-    let now = placement::record::ownership(shoot).map_err(|error| error.to_string())?;
+    let now = placement::ownership_status::ownership(shoot).map_err(|error| error.to_string())?;
     let (seed, epoch) = (&now.now.seed, now.now.epoch);
     if is_half_created(shoot) {
         return Err(format!(

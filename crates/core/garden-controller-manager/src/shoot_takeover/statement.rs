@@ -21,7 +21,8 @@ use crate::shoot_migration::wanted_move;
 /// the shoot. `None` if the annotation requests a takeover, or is absent.
 #[must_use]
 pub fn stated(shoot: &Shoot) -> Option<Vec<FormerSeed>> {
-    let is_claimed = placement::record::ownership(shoot).is_ok_and(|now| now.phase == Phase::Claiming);
+    let is_claimed =
+        placement::ownership_status::ownership(shoot).is_ok_and(|now| now.phase == Phase::Claiming);
     let is_kept = wanted_move(shoot).is_none() && shoot.metadata.deletion_timestamp.is_none();
     if !states_source_is_off(shoot) || !is_claimed || !is_kept {
         return None;

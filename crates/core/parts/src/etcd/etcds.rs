@@ -364,7 +364,7 @@ pub(crate) fn epoch_annotation(epoch: i64) -> Option<BTreeMap<String, String>> {
 /// The earlier epoch that the present epoch continues with the same data in this seed. Also after phase
 /// `Held`, because a flow may have recorded that phase before etcd has started on the volume.
 fn continued_epoch(shoot: &Shoot, seed: &str) -> Option<i64> {
-    let source = placement::record::ownership(shoot).ok()?.source?;
+    let source = placement::ownership_status::ownership(shoot).ok()?.source?;
     (source.seed == seed && source.epoch < shoot.status.as_ref()?.epoch()).then_some(source.epoch)
 }
 

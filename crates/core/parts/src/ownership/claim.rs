@@ -21,7 +21,7 @@ use ownership::{
     Chain, Conditional, Evidence, Ownership, Phase, Refused, SeedEpoch, Step, Terms, Wait, Writer, may_act,
     may_open,
 };
-use placement::record;
+use placement::ownership_status;
 use runtime::{Error, Result, client::Cluster, clock, error::Explain};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub enum ClaimPlan {
 impl ClaimPlan {
     /// The plan from the Shoot's record, without a check of obstacles.
     pub(crate) fn from_shoot(shoot: &Shoot) -> Self {
-        record::ownership(shoot).map_or(Self::Nothing, |recorded| plan_of(&recorded))
+        ownership_status::ownership(shoot).map_or(Self::Nothing, |recorded| plan_of(&recorded))
     }
 
     /// Whether the flow records the steps of a new epoch.
@@ -106,7 +106,7 @@ impl ClaimSteps {
     /// # Errors
     /// The epoch has ended, and no new epoch is granted yet.
     pub fn check_not_sealing(shoot: &Shoot) -> Result<()> {
-        match record::ownership(shoot) {
+        match ownership_status::ownership(shoot) {
             Ok(recorded) if recorded.phase == Phase::Sealing => Err(Error::not_ready(
                 WAIT_FOR_GRANT,
                 format!(
@@ -122,7 +122,7 @@ impl ClaimSteps {
     /// whether the flow copies the source's backups.
     pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
         Self::check_not_sealing(&f.shoot)?;
-        let Ok(recorded) = record::ownership(&f.shoot) else {
+        let Ok(recorded) = ownership_status::ownership(&f.shoot) else {
             return Ok(ClaimPlan::Nothing);
         };
         let plan = plan_of(&recorded);
@@ -321,7 +321,7 @@ fn build_record(
     restored: Option<RestoredData>,
     current: Option<&Recorded>,
 ) -> Value {
-    let ownership = record::recorded(becomes);
+    let ownership = ownership_status::recorded(becomes);
     let source = ownership.source.clone();
     let mut told = json!(ownership);
     if let Some(restored) = restored {
@@ -337,7 +337,7 @@ fn build_record(
 fn owned(newest: &Shoot, me: &SeedEpoch<String>, operation: crate::Operation) -> Result<Ownership<String>> {
     let status = newest.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());
-    let now = record::ownership(newest)
+    let now = ownership_status::ownership(newest)
         .ok()
         .filter(|now| now.now == *me || Mutation::EndedEpochContinued.is_active());
     now.filter(|_| last.is_none_or(|last| last.type_ == operation.type_()))

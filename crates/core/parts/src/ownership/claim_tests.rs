@@ -21,7 +21,7 @@ fn last(type_: &str) -> Value {
 
 fn recorded(phase: &str, drained: bool) -> Ownership<String> {
     let status = json!({"seedName": "b", "ownership": {"epoch": 2, "phase": phase, "drained": drained}});
-    record::ownership(&shoot(&status)).unwrap()
+    ownership_status::ownership(&shoot(&status)).unwrap()
 }
 
 #[test]

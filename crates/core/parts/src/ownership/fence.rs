@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use mutation::Mutation;
 use ownership::{Network, OwnershipClaim, SecondWitness, Testimony, Witnesses, shown_by_all};
-use placement::record;
+use placement::ownership_status;
 use runtime::{Error, Result, client::Cluster, error::Explain};
 
 use crate::{
@@ -92,7 +92,7 @@ async fn bucket(f: &Facts) -> Result<Testimony> {
         .get_opt(name)
         .await
         .context(format_args!("could not read Secret {name}"))?;
-    let chosen = record::ownership(&f.shoot).is_ok_and(|recorded| recorded.chain.is_some());
+    let chosen = ownership_status::ownership(&f.shoot).is_ok_and(|recorded| recorded.chain.is_some());
     Ok(testimony(name, secret.as_ref(), chosen, f.epoch()))
 }
 

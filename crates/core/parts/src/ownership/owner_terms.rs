@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use api::gardencore::{Seed as SeedObject, Shoot};
 use kube::ResourceExt;
 use ownership::{Phase, Settings, Terms};
-use placement::record;
+use placement::ownership_status;
 use runtime::{
     Result,
     client::{Cluster, Garden},
@@ -95,7 +95,7 @@ fn settings_of(usual: Terms, seed: &SeedObject) -> Result<Settings> {
 
 /// The seeds with possible leftover processes, while this seed claims the shoot.
 pub(crate) fn others(shoot: &Shoot, own: &str) -> BTreeSet<String> {
-    let claims = record::ownership(shoot)
+    let claims = ownership_status::ownership(shoot)
         .ok()
         .filter(|recorded| matches!(recorded.phase, Phase::Claiming | Phase::Opening));
     let (Some(recorded), Some(status)) = (claims, &shoot.status) else {

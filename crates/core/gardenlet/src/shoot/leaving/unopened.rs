@@ -14,7 +14,7 @@ use api::{
 use kube::ResourceExt;
 use ownership::SeedEpoch;
 use parts::{OwnerRecord, Residency};
-use placement::{Role, record, role};
+use placement::{Role, ownership_status, role};
 use runtime::{Result, client::Cluster as _, error::Explain};
 
 use crate::context::Context;
@@ -26,7 +26,7 @@ pub(crate) fn opened_nothing(shoot: &Shoot, seed: &str, epoch: i64) -> bool {
         seed: seed.to_owned(),
         epoch,
     };
-    record::ownership(shoot).is_ok_and(|now| now.opened_nothing_in(&residency))
+    ownership_status::ownership(shoot).is_ok_and(|now| now.opened_nothing_in(&residency))
 }
 
 /// Whether the newest Shoot in the garden and the owner record in DNS prove that a different seed has the

@@ -22,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::{Ownership, Phase, Step};
-use placement::{Journey, Operation, journey, names, record};
+use placement::{Journey, Operation, journey, names, ownership_status};
 use runtime::Error;
 use serde_json::{Value, json};
 
@@ -292,7 +292,10 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value
     if recorded.is_some() {
         // A merge patch keeps every field that the patch omits, so the patch sets the complete record of the
         // new epoch.
-        patch["ownership"] = json!(record::recorded(&hand_over_shoot(shoot, &approval.destination)?));
+        patch["ownership"] = json!(ownership_status::recorded(&hand_over_shoot(
+            shoot,
+            &approval.destination
+        )?));
         patch["ownership"]["chain"] = Value::Null;
     }
     patch["ownership"]["sealed"] = json!(end);
@@ -320,7 +323,7 @@ fn hand_over_shoot(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
     // A seed without an owner record writes no phase while leaving: this write ends the epoch of the seed.
     let ended = Ownership {
         phase: Phase::Sealing,
-        ..record::ownership(shoot).ok()?
+        ..ownership_status::ownership(shoot).ok()?
     };
     let by = ownership::Writer::Seed(ended.now.seed.clone());
     let step = Step::HandOver {

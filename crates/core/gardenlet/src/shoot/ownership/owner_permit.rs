@@ -16,7 +16,7 @@ use kube::ResourceExt;
 use owner_checks::{NotOwned, OwnerClaim, once_owned};
 use ownership::{OwnershipLoss, SecondWitness, Testimony};
 use parts::{ClaimSteps, Facts, OwnerRecord};
-use placement::{Operation, Role, record, role};
+use placement::{Operation, Role, ownership_status, role};
 use runtime::{
     Error, Result,
     client::{Cluster, Garden},
@@ -227,7 +227,7 @@ fn testimony(found: Option<&Shoot>, uid: Option<&str>, seed: &str) -> Testimony 
     let Some(shoot) = found.filter(|shoot| shoot.metadata.uid.as_deref() == uid) else {
         return Testimony::Missing;
     };
-    if let Ok(recorded) = record::ownership(shoot) {
+    if let Ok(recorded) = ownership_status::ownership(shoot) {
         return recorded.testimony(&seed.to_owned());
     }
     let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
