@@ -5,7 +5,7 @@ use api::gardencore::{
     Shoot, ShootSpec,
     shoot::{Kubernetes, Machine, Networking, Provider, ShootMachineImage, Worker},
 };
-use placement::remembered;
+use placement::trim_spec;
 use runtime::{
     client::{Cluster, Garden},
     controller::{SharedWatch, runner},
@@ -26,12 +26,12 @@ pub fn trim(shoot: &mut Shoot) {
     if let Some(annotations) = &mut shoot.metadata.annotations {
         annotations.retain(|key, _| key.contains(DOMAIN));
     }
-    remembered(shoot, kept);
+    trim_spec(shoot, read_fields);
 }
 
 /// The bindings for `seed-rights`, the schedules for `shoot-hibernation`, the version and the CloudProfile
 /// for `shoot-version`, and the types of extensions for `controller-registration`.
-fn kept(spec: ShootSpec) -> ShootSpec {
+fn read_fields(spec: ShootSpec) -> ShootSpec {
     let mut extensions = spec.extensions;
     for extension in &mut extensions {
         extension.provider_config = None;

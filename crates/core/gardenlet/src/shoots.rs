@@ -6,7 +6,7 @@ use api::gardencore::{
     shoot::{Hibernation, Provider, Worker},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use placement::{Role, its_place_alone, remembered, role};
+use placement::{Role, role, seed_name_alone, trim_spec};
 use runtime::{
     client::{Cluster, Garden},
     controller::{SharedWatch, runner},
@@ -50,17 +50,17 @@ fn trim(shoot: &mut Shoot, seed: &str) {
             former_seeds: status.former_seeds,
             ..ShootStatus::default()
         });
-        remembered(shoot, its_place_alone);
+        trim_spec(shoot, seed_name_alone);
         return;
     }
     if let Some(annotations) = &mut shoot.metadata.annotations {
         annotations.remove(LAST_APPLIED);
     }
-    remembered(shoot, kept);
+    trim_spec(shoot, read_fields);
 }
 
 /// The fields of the specification that the checks of `care` read.
-fn kept(spec: ShootSpec) -> ShootSpec {
+fn read_fields(spec: ShootSpec) -> ShootSpec {
     let enabled = spec.hibernation.and_then(|hibernation| hibernation.enabled);
     ShootSpec {
         hibernation: Some(Hibernation {

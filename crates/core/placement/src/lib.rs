@@ -19,7 +19,7 @@
 //! | `registered` | the extensions that a shoot needs, and missing registrations |
 //! | `isolation` | the isolated zone of a shoot |
 //! | `pause` | whether new reconciliations are held back |
-//! | `remembered` | the part of a Shoot that a watch of all Shoots keeps |
+//! | `trim` | the part of a Shoot that a watch of all Shoots keeps |
 //! | `owner_terms` | the hash of the owner terms of a Seed |
 //! | `seed_choice` | whether a seed may host a shoot |
 //! | `takeover` | the conditions of a takeover that the status of the Shoot reports |
@@ -39,11 +39,11 @@ pub mod ownership_status;
 pub mod pause;
 pub mod reconciled;
 pub mod registered;
-pub mod remembered;
 pub mod role;
 pub mod seed_choice;
 pub mod takeover;
 pub mod traveller;
+pub mod trim;
 
 pub use domain::{is_hosted, unreserved_domain};
 pub use extensions::Extensions;
@@ -53,9 +53,9 @@ pub use names::Names;
 pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, wanted};
 pub use pause::{Pause, pause};
 pub use reconciled::{is_reconciled, spec_hash};
-pub use remembered::{its_place_alone, remembered};
 pub use role::{Role, role};
 pub use traveller::traveller;
+pub use trim::{seed_name_alone, trim_spec};
 
 use api::gardencore::{Shoot, shoot::ShootStatus};
 

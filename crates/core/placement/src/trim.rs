@@ -7,7 +7,7 @@ use api::{
 };
 
 /// Reduces a specification to `seedName` and the fields that `more` keeps.
-pub fn remembered(shoot: &mut Shoot, more: impl FnOnce(ShootSpec) -> ShootSpec) {
+pub fn trim_spec(shoot: &mut Shoot, more: impl FnOnce(ShootSpec) -> ShootSpec) {
     let seed_name = shoot.spec.seed_name.clone();
     shoot.spec = ShootSpec {
         seed_name,
@@ -21,7 +21,7 @@ pub fn remembered(shoot: &mut Shoot, more: impl FnOnce(ShootSpec) -> ShootSpec) 
 
 /// Keeps no other field.
 #[must_use]
-pub fn its_place_alone(_: ShootSpec) -> ShootSpec {
+pub fn seed_name_alone(_: ShootSpec) -> ShootSpec {
     ShootSpec::default()
 }
 
@@ -43,8 +43,8 @@ mod tests {
         }))
         .unwrap();
         let (mut place, mut more) = (shoot.clone(), shoot.clone());
-        remembered(&mut place, its_place_alone);
-        remembered(&mut more, |spec| ShootSpec {
+        trim_spec(&mut place, seed_name_alone);
+        trim_spec(&mut more, |spec| ShootSpec {
             hibernation: spec.hibernation,
             ..ShootSpec::default()
         });
