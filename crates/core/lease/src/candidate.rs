@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
 use crate::decision::Decision;
+use crate::election_record::ElectionRecord;
 use crate::ended::Lost;
 use crate::mutation::Mutation;
 use crate::participant::Participant;
-use crate::record::Record;
 use crate::store::Failure;
 use crate::tenure::{Sent, Tenure};
 use crate::terms::Reaction;
@@ -45,7 +45,7 @@ pub(crate) struct Candidate<'a> {
     reported: Option<String>,
     /// The first record of a holder on different terms: a changed record of the same holder is a sign of
     /// life.
-    contradicted: Option<Record>,
+    contradicted: Option<ElectionRecord>,
     /// Receives a message after the first read without a holder that forces this process to end.
     checked: Option<oneshot::Sender<()>>,
 }
@@ -133,12 +133,12 @@ impl<'a> Candidate<'a> {
             Some(Decision::Wait(_))
                 if self.view.lease().is_none() && participant.breaks(Mutation::NoWaitWithoutLease) =>
             {
-                Record::created(me, timing, wall)
+                ElectionRecord::created(me, timing, wall)
             }
             Some(Decision::Wait(left)) => return Ok(Attempt::Wait(left)),
             Some(Decision::TakeOver) => self.view.record().taken_over(me, timing, wall),
             Some(Decision::Renew) => self.view.record().renewed(me, timing, wall),
-            Some(Decision::Create) | None => Record::created(me, timing, wall),
+            Some(Decision::Create) | None => ElectionRecord::created(me, timing, wall),
         };
         let free_since = self.view.free_since(timing);
         let sent = Sent::now(participant);
@@ -190,7 +190,7 @@ impl<'a> Candidate<'a> {
 
     /// Writes this process as holder. The outcome is unknown until the answer, also when this future is
     /// dropped.
-    async fn write(&mut self, record: &Record) -> Result<Lease, Failure> {
+    async fn write(&mut self, record: &ElectionRecord) -> Result<Lease, Failure> {
         self.unsure = true;
         let answer = match self.view.lease() {
             Some(lease) => self.participant.store.update(lease, record).await,

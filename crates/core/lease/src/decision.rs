@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::observation::{LeaseState, Observation};
-use crate::{Record, Timing};
+use crate::{ElectionRecord, Timing};
 
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn decide(observation: &Observation, me: &str, timing: &Timing, now: Instant
     }
     match observation.state() {
         LeaseState::Absent => Decision::Create,
-        LeaseState::Present(Record { holder: Some(_), .. }) if !another => Decision::Renew,
+        LeaseState::Present(ElectionRecord { holder: Some(_), .. }) if !another => Decision::Renew,
         LeaseState::Present(_) => Decision::TakeOver,
     }
 }

@@ -9,7 +9,7 @@ use rstest::rstest;
 
 use crate::decision::{Decision, decide};
 use crate::observation::{LeaseState, Observation};
-use crate::{Record, Timing, TimingError};
+use crate::{ElectionRecord, Timing, TimingError};
 
 const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -20,8 +20,8 @@ const fn ms(millis: u64) -> Duration {
 }
 
 /// A record of `holder` ("" is no holder) that was renewed this many seconds after 1970.
-fn record(holder: &str, renewed: i64) -> Record {
-    Record {
+fn record(holder: &str, renewed: i64) -> ElectionRecord {
+    ElectionRecord {
         holder: Some(holder.to_owned()).filter(|holder| !holder.is_empty()),
         lease_seconds: Some(15),
         acquired: Some(Timestamp::UNIX_EPOCH),
@@ -39,7 +39,7 @@ fn present(holder: &str) -> LeaseState {
 #[case::no_lease_for_a_while(LeaseState::Absent, s(14), Decision::Wait(s(1)))]
 #[case::no_lease_for_long(LeaseState::Absent, s(100), Decision::Create)]
 #[case::released(present(""), s(0), Decision::TakeOver)]
-#[case::a_lease_without_spec(LeaseState::Present(Record::read(None)), s(0), Decision::TakeOver)]
+#[case::a_lease_without_spec(LeaseState::Present(ElectionRecord::read(None)), s(0), Decision::TakeOver)]
 #[case::my_own(present("me"), s(0), Decision::Renew)]
 #[case::my_own_after_its_time(present("me"), s(100), Decision::Renew)]
 #[case::another_just_seen(present("other"), s(0), Decision::Wait(s(15)))]
@@ -71,7 +71,7 @@ fn the_first_look_decides_by_the_time_since_it(
 #[case::negative(Some(-5), s(15))]
 fn the_duration_in_the_record_counts(#[case] seconds: Option<i32>, #[case] waits: Duration) {
     let now = Instant::now();
-    let seen = LeaseState::Present(Record {
+    let seen = LeaseState::Present(ElectionRecord {
         lease_seconds: seconds,
         ..record("other", 0)
     });
@@ -88,9 +88,9 @@ fn the_duration_in_the_record_counts(#[case] seconds: Option<i32>, #[case] waits
 #[case::renewed(record("other", 2), Decision::Wait(s(14)))]
 #[case::renewed_by_a_clock_that_went_back(record("other", -3600), Decision::Wait(s(14)))]
 #[case::taken_by_a_third(record("third", 0), Decision::Wait(s(14)))]
-#[case::one_more_transition(Record { transitions: 4, ..record("other", 0) }, Decision::Wait(s(14)))]
+#[case::one_more_transition(ElectionRecord { transitions: 4, ..record("other", 0) }, Decision::Wait(s(14)))]
 #[case::released(record("", 0), Decision::TakeOver)]
-fn time_starts_anew_when_the_record_changes(#[case] second: Record, #[case] expected: Decision) {
+fn time_starts_anew_when_the_record_changes(#[case] second: ElectionRecord, #[case] expected: Decision) {
     let start = Instant::now();
     let mut observation = Observation::first(present("other"), start);
     observation.update(LeaseState::Present(second), start + s(14));

@@ -32,7 +32,7 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `record`, `observation`, `decision` | pure: the content of a Lease, the observation, the next step |
+//! | `election_record`, `observation`, `decision` | pure: content of a Lease, observation, next step |
 //! | `lock`, `terms`, `timing` | the identity of a lock, the terms of all holders, the durations |
 //! | `candidate`, `tenure`, `elector` | waiting for a lock, holding the lock, and work under the lock |
 //! | `participant`, `ended` | shared: the process in the election, and the end of an election |
@@ -42,6 +42,7 @@
 mod announce;
 mod candidate;
 pub mod decision;
+mod election_record;
 mod elector;
 mod ended;
 #[cfg(feature = "metrics")]
@@ -52,28 +53,27 @@ mod metrics;
 mod mutation;
 pub mod observation;
 mod participant;
-mod record;
 mod store;
 mod tenure;
 mod terms;
 mod timing;
 mod view;
 
+pub use election_record::ElectionRecord;
 pub use elector::Elector;
 pub use ended::{Ended, Lost};
 pub use identity::identity;
 pub use lock::Lock;
 pub use metrics::Metrics;
 pub use participant::WallClock;
-pub use record::Record;
 pub use terms::LockTerms;
 pub use timing::{Timing, TimingError};
 
 #[cfg(test)]
 mod decision_tests;
 #[cfg(test)]
-mod elector_tests;
+mod election_record_tests;
 #[cfg(test)]
-mod record_tests;
+mod elector_tests;
 #[cfg(test)]
 mod simulation;

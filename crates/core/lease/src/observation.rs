@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::Record;
+use crate::ElectionRecord;
 
 /// The state of a lock at the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum LeaseState {
     /// No Lease of that name.
     Absent,
     /// A Lease with this record.
-    Present(Record),
+    Present(ElectionRecord),
 }
 
 /// The last observed state, and the start of the time without a change.
@@ -23,7 +23,7 @@ pub struct Observation {
     seen: LeaseState,
     since: Instant,
     /// The last record of a Lease that was deleted since.
-    deleted: Option<Record>,
+    deleted: Option<ElectionRecord>,
 }
 
 impl Observation {
@@ -109,7 +109,7 @@ impl Observation {
         }
     }
 
-    fn last_record(&self) -> Option<&Record> {
+    fn last_record(&self) -> Option<&ElectionRecord> {
         match &self.seen {
             LeaseState::Present(record) => Some(record),
             LeaseState::Absent => self.deleted.as_ref(),

@@ -8,8 +8,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
 
+use crate::election_record::ElectionRecord;
 use crate::lock::Lock;
-use crate::record::Record;
 use crate::terms::{self, Contradiction, LockTerms};
 
 /// The reason why a request changed nothing, or may have made a change without an answer.
@@ -65,7 +65,7 @@ impl Store {
         self.answered(self.api.get_opt(&self.name)).await
     }
 
-    pub(crate) async fn create(&self, record: &Record) -> Result<Lease, Failure> {
+    pub(crate) async fn create(&self, record: &ElectionRecord) -> Result<Lease, Failure> {
         let mut lease = Lease {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
@@ -84,7 +84,7 @@ impl Store {
     // verb `update`, granted to all managers for the lock. Server-side apply would merge where this write
     // must be refused.
     #[allow(clippy::disallowed_methods)]
-    pub(crate) async fn update(&self, read: &Lease, record: &Record) -> Result<Lease, Failure> {
+    pub(crate) async fn update(&self, read: &Lease, record: &ElectionRecord) -> Result<Lease, Failure> {
         let mut lease = read.clone();
         lease.spec = Some(record.spec());
         terms::write(&mut lease, &self.identity, self.terms.as_ref());

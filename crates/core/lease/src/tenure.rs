@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{info, warn};
 
 use crate::decision::Decision;
+use crate::election_record::ElectionRecord;
 use crate::ended::Lost;
 use crate::mutation::Mutation;
 use crate::participant::Participant;
-use crate::record::Record;
 use crate::store::Failure;
 use crate::view::View;
 
@@ -109,7 +109,7 @@ impl<'a> Tenure<'a> {
         } else {
             // A client has deleted the Lease. Candidates still wait until the time of this holder expires
             // (`Observation::update`).
-            let record = Record::created(me, timing, self.participant.wall());
+            let record = ElectionRecord::created(me, timing, self.participant.wall());
             self.participant.store.create(&record).await
         };
         match answer {

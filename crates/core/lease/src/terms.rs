@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::coordination::v1::Lease;
 
-use crate::Record;
+use crate::ElectionRecord;
 
 /// Annotation of the Lease: the holder's identity, a blank, and the digest of the terms.
 const ANNOTATION: &str = "lease.repot.dev/terms";
@@ -123,7 +123,7 @@ pub(crate) fn write(lease: &mut Lease, me: &str, terms: Option<&LockTerms>) {
 /// The terms of a holder other than `me`, if those terms differ from `ours`.
 pub(crate) fn find_contradiction(lease: &Lease, me: &str, ours: Option<&LockTerms>) -> Option<Contradiction> {
     let ours = ours?;
-    let holder = Record::read(lease.spec.as_ref()).holder?;
+    let holder = ElectionRecord::read(lease.spec.as_ref()).holder?;
     let annotations = lease.metadata.annotations.as_ref()?;
     let (by, theirs) = annotations.get(ANNOTATION)?.rsplit_once(' ')?;
     if holder == me || holder != by || theirs == ours.digest {

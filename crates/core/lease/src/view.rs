@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use crate::decision::{Decision, decide};
 use crate::observation::{LeaseState, Observation};
-use crate::{Record, Timing};
+use crate::{ElectionRecord, Timing};
 
 /// The last Lease read, for the next write, and the observation of its record, for the next decision.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ impl View {
     /// Records a read. `now` is after the answer arrived: a later start of the wait is safe.
     pub(crate) fn see(&mut self, lease: Option<Lease>, now: Instant) {
         let seen = match &lease {
-            Some(lease) => LeaseState::Present(Record::read(lease.spec.as_ref())),
+            Some(lease) => LeaseState::Present(ElectionRecord::read(lease.spec.as_ref())),
             None => LeaseState::Absent,
         };
         match &mut self.observation {
@@ -38,8 +38,8 @@ impl View {
         self.lease.as_ref()
     }
 
-    pub(crate) fn record(&self) -> Record {
-        Record::read(self.lease.as_ref().and_then(|lease| lease.spec.as_ref()))
+    pub(crate) fn record(&self) -> ElectionRecord {
+        ElectionRecord::read(self.lease.as_ref().and_then(|lease| lease.spec.as_ref()))
     }
 
     pub(crate) fn version(&self) -> Option<String> {

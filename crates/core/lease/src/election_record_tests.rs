@@ -6,19 +6,19 @@ use k8s_openapi::api::coordination::v1::Lease;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::{Record, Timing};
+use crate::{ElectionRecord, Timing};
 
 fn time(text: &str) -> jiff::Timestamp {
     text.parse().unwrap()
 }
 
-fn wire(record: &Record) -> Value {
+fn wire(record: &ElectionRecord) -> Value {
     serde_json::to_value(record.spec()).unwrap()
 }
 
-fn read(spec: &Value) -> Record {
+fn read(spec: &Value) -> ElectionRecord {
     let lease: Lease = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
-    Record::read(lease.spec.as_ref())
+    ElectionRecord::read(lease.spec.as_ref())
 }
 
 /// A record written by kube-controller-manager 1.34.
@@ -39,7 +39,7 @@ fn what_client_go_writes_is_read_and_written_alike() {
 
 #[test]
 fn a_new_lock_has_no_transitions_and_microseconds() {
-    let record = Record::created("me", &Timing::default(), time("2026-01-02T03:04:05.123456789Z"));
+    let record = ElectionRecord::created("me", &Timing::default(), time("2026-01-02T03:04:05.123456789Z"));
     let expected = json!({
         "holderIdentity": "me",
         "leaseDurationSeconds": 15,

@@ -13,7 +13,7 @@ const RELEASED_SECONDS: i32 = 1;
 /// The content of a Lease. Two records are equal when all fields are equal: a change of any field is a sign
 /// of life of the holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Record {
+pub struct ElectionRecord {
     /// The holder of the lock; `None` when the lock is free. (In the API a free lock has the empty string.)
     pub holder: Option<String>,
     /// The time without a change, in seconds, after which a candidate may take the lock.
@@ -28,7 +28,7 @@ pub struct Record {
     pub transitions: i32,
 }
 
-impl Record {
+impl ElectionRecord {
     /// Reads a Lease; a Lease without a spec is free.
     #[must_use]
     pub fn read(spec: Option<&LeaseSpec>) -> Self {
