@@ -42,10 +42,10 @@ enum Task {
     /// Checks the arrows between crates, the files of modules, the length of files, and habits that a
     /// compiler does not check.
     Layering,
-    /// Checks the language of comments, names, field descriptions, pages and commits against the record of
+    /// Checks the language of comments, names, field descriptions, pages and commits against the baseline of
     /// breaches, crates/dev/xtask/language.yaml.
     Language {
-        /// Writes the numbers that fell into the record instead.
+        /// Writes the numbers that fell into the baseline instead.
         #[arg(long)]
         lower: bool,
     },

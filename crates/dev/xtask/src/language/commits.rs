@@ -17,7 +17,8 @@ pub fn former_version(file: &str) -> Result<Option<String>> {
     git(&["show", &format!("{commit}^:{file}")])
 }
 
-/// Commits since the commit that added `file`, the record of the gate, with a subject that breaks the rules.
+/// Commits since the commit that added `file`, the baseline of the gate, with a subject that breaks the
+/// rules.
 pub fn breaches(file: &str) -> Result<Vec<String>> {
     let first = git(&["log", "--format=%H", "--diff-filter=A", "--", file])?.unwrap_or_default();
     let Some(first) = first.lines().last() else {

@@ -2,13 +2,13 @@
 //! that may only fall.
 //!
 //! `crates/dev/xtask/language.yaml` records how many breaches each crate, CRD and page may still have. The
-//! check fails where a crate, a CRD or a page has more, and where a change of the record raised a number.
+//! check fails where a crate, a CRD or a page has more, and where a change of the baseline raised a number.
 
+mod baseline;
 mod commits;
 mod descriptions;
 mod names;
 mod pages;
-mod record;
 mod vague_words;
 
 use std::collections::BTreeMap;
@@ -17,31 +17,31 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use self::record::{RECORD, Record};
+use self::baseline::{BASELINE, Baseline};
 use crate::sources;
 
-/// Counts the breaches of this checkout and compares the numbers with the record. `lower` writes the record
-/// where numbers fell.
+/// Counts the breaches of this checkout and compares the numbers with the baseline. `lower` writes the
+/// baseline where numbers fell.
 pub fn run(lower: bool) -> Result<()> {
     let root = Path::new(".");
     let counted = count(root)?;
-    let path = root.join(RECORD);
+    let path = root.join(BASELINE);
     let recorded = match fs::read_to_string(&path) {
-        Ok(text) => Record::parse(&text)?,
+        Ok(text) => Baseline::parse(&text)?,
         Err(error) if lower && error.kind() == std::io::ErrorKind::NotFound => counted.clone(),
-        Err(error) => return Err(error).with_context(|| format!("{RECORD} cannot be read")),
+        Err(error) => return Err(error).with_context(|| format!("{BASELINE} cannot be read")),
     };
     if lower {
         fs::write(&path, recorded.lowered(&counted).render()?)
-            .with_context(|| format!("{RECORD} cannot be written"))?;
-        println!("language: {RECORD} is written");
+            .with_context(|| format!("{BASELINE} cannot be written"))?;
+        println!("language: {BASELINE} is written");
         return Ok(());
     }
     let mut breaches = recorded.exceeded_by(&counted);
-    if let Some(former) = commits::former_version(RECORD)? {
-        breaches.extend(Record::parse(&former)?.raised_in(&recorded));
+    if let Some(former) = commits::former_version(BASELINE)? {
+        breaches.extend(Baseline::parse(&former)?.raised_in(&recorded));
     }
-    breaches.extend(commits::breaches(RECORD)?);
+    breaches.extend(commits::breaches(BASELINE)?);
     for breach in &breaches {
         eprintln!("language: {breach}");
     }
@@ -56,9 +56,9 @@ pub fn run(lower: bool) -> Result<()> {
 }
 
 /// All numbers of the checkout at `root`.
-fn count(root: &Path) -> Result<Record> {
+fn count(root: &Path) -> Result<Baseline> {
     let mut comments: BTreeMap<String, vague_words::Share> = BTreeMap::new();
-    let mut counted = Record::default();
+    let mut counted = Baseline::default();
     for file in sources::rust_files(root)? {
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         let package = package_of(file.strip_prefix(root).unwrap_or(&file));

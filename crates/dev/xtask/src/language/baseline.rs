@@ -1,4 +1,4 @@
-//! The record of breaches that are still there.
+//! The baseline: breaches that are still there.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-/// Where the record is, from the root of the repository.
-pub const RECORD: &str = "crates/dev/xtask/language.yaml";
+/// Where the baseline is, from the root of the repository.
+pub const BASELINE: &str = "crates/dev/xtask/language.yaml";
 
 const HEADER: &str = "\
 # Breaches of the project's language that are still there (docs/understand/language.md). A number may only fall:
@@ -24,7 +24,7 @@ type Numbers = BTreeMap<String, u64>;
 
 /// Numbers of breaches, by the name of a crate or the path of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct Baseline {
     pub vague_words: Numbers,
     pub wide_comments: Numbers,
     pub stopped_names: Numbers,
@@ -32,14 +32,14 @@ pub struct Record {
     pub long_sentences: Numbers,
 }
 
-impl Record {
-    /// Parses a record in the format of [`Record::render`].
+impl Baseline {
+    /// Parses a baseline in the format of [`Baseline::render`].
     pub fn parse(yaml: &str) -> Result<Self> {
         let value: Value =
-            serde_yaml_ng::from_str(yaml).context("the record of the language is not valid YAML")?;
+            serde_yaml_ng::from_str(yaml).context("the baseline of the language is not valid YAML")?;
         let numbers = |key: &str| -> Result<Numbers> {
             serde_json::from_value(value.get(key).cloned().unwrap_or_else(|| json!({})))
-                .with_context(|| format!("{key} of the record of the language has to map names to numbers"))
+                .with_context(|| format!("{key} of the baseline of the language has to map names to numbers"))
         };
         Ok(Self {
             vague_words: numbers("vagueWords")?,
@@ -50,7 +50,7 @@ impl Record {
         })
     }
 
-    /// The record as YAML. Entries of zero are left out.
+    /// The baseline as YAML. Entries of zero are left out.
     pub fn render(&self) -> Result<String> {
         let mut text = HEADER.to_owned();
         for (key, numbers) in self.parts() {
@@ -60,7 +60,7 @@ impl Record {
         Ok(text)
     }
 
-    /// The lower number of both records, for all that `counted` still has.
+    /// The lower number of both baselines, for all that `counted` still has.
     pub fn lowered(&self, counted: &Self) -> Self {
         let lower = |recorded: &Numbers, counted: &Numbers| -> Numbers {
             let lowest = |(name, number): (&String, &u64)| {
@@ -78,7 +78,7 @@ impl Record {
         }
     }
 
-    /// A line for each number that `newer`, a later version of this record, has raised. A new crate or page
+    /// A line for each number that `newer`, a later version of this baseline, has raised. A new crate or page
     /// may bring numbers while the sum of all crates or pages does not grow. Then a file was moved or split.
     pub fn raised_in(&self, newer: &Self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -86,21 +86,21 @@ impl Record {
             for (name, number) in numbers {
                 if let Some(old) = former.get(name).filter(|old| *old < number) {
                     lines.push(format!(
-                        "{RECORD}: {key} of {name} was raised from {old} to {number}; a number may only fall"
+                        "{BASELINE}: {key} of {name} was raised from {old} to {number}; a number may only fall"
                     ));
                 }
             }
             let (old, new) = (former.values().sum::<u64>(), numbers.values().sum::<u64>());
             if new > old {
                 lines.push(format!(
-                    "{RECORD}: the sum of {key} was raised from {old} to {new}; the sum may only fall"
+                    "{BASELINE}: the sum of {key} was raised from {old} to {new}; the sum may only fall"
                 ));
             }
         }
         lines
     }
 
-    /// A line for each number of `counted` that is above this record's.
+    /// A line for each number of `counted` that is above this baseline.
     pub fn exceeded_by(&self, counted: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         for ((key, allowed), (_, numbers)) in self.parts().into_iter().zip(counted.parts()) {
@@ -108,7 +108,7 @@ impl Record {
                 let allowed = allowed.get(name).copied().unwrap_or_default();
                 if *number > allowed {
                     lines.push(format!(
-                        "{name}: {key} is {number}, and {allowed} is allowed ({RECORD})"
+                        "{name}: {key} is {number}, and {allowed} is allowed ({BASELINE})"
                     ));
                 }
             }
@@ -127,7 +127,7 @@ impl Record {
     }
 }
 
-impl fmt::Display for Record {
+impl fmt::Display for Baseline {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sum = |numbers: &Numbers| numbers.values().sum::<u64>();
         write!(
@@ -145,42 +145,42 @@ impl fmt::Display for Record {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::Record;
+    use super::Baseline;
 
-    fn record(api: u64) -> Record {
-        Record {
+    fn baseline(api: u64) -> Baseline {
+        Baseline {
             stopped_names: [("api".to_owned(), api)].into(),
-            ..Record::default()
+            ..Baseline::default()
         }
     }
 
     #[test]
-    fn a_record_is_read_as_it_was_written() {
-        let text = record(3).render().unwrap();
-        assert_eq!(Record::parse(&text).unwrap(), record(3));
+    fn a_baseline_is_read_as_it_was_written() {
+        let text = baseline(3).render().unwrap();
+        assert_eq!(Baseline::parse(&text).unwrap(), baseline(3));
     }
 
     #[test]
     fn more_breaches_than_recorded_fail_and_fewer_pass() {
-        assert_eq!(record(3).exceeded_by(&record(4)).len(), 1);
+        assert_eq!(baseline(3).exceeded_by(&baseline(4)).len(), 1);
         assert_eq!(
-            Record::default().exceeded_by(&record(1)).len(),
+            Baseline::default().exceeded_by(&baseline(1)).len(),
             1,
             "a new crate has none"
         );
-        assert!(record(3).exceeded_by(&record(2)).is_empty());
+        assert!(baseline(3).exceeded_by(&baseline(2)).is_empty());
     }
 
     #[test]
-    fn a_record_can_only_be_lowered() {
+    fn a_baseline_can_only_be_lowered() {
         assert_eq!(
-            record(3).raised_in(&record(4)).len(),
+            baseline(3).raised_in(&baseline(4)).len(),
             2,
             "the number, and the sum"
         );
-        assert!(record(3).raised_in(&record(2)).is_empty());
-        assert!(!Record::default().raised_in(&record(1)).is_empty());
-        assert_eq!(record(3).lowered(&record(4)), record(3));
-        assert_eq!(record(3).lowered(&record(2)), record(2));
+        assert!(baseline(3).raised_in(&baseline(2)).is_empty());
+        assert!(!Baseline::default().raised_in(&baseline(1)).is_empty());
+        assert_eq!(baseline(3).lowered(&baseline(4)), baseline(3));
+        assert_eq!(baseline(3).lowered(&baseline(2)), baseline(2));
     }
 }
