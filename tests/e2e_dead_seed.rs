@@ -17,11 +17,11 @@ use api::{
 };
 use kube::{Api, api::ListParams};
 use repot_tests::{
+    external_changes::{self, Span},
     landscape::Landscape,
     lifecycle::{self, COLLECTED_WITHIN, PROJECT, created, deleted},
     nodes::Herd,
     proof,
-    record::{self, Span},
     shoot::UserShoot,
     takeover::{self, Plan, Takeover},
     trouble::{Disturbed, OTHERS, Trouble},
@@ -272,7 +272,7 @@ async fn names_went_on(landscape: &Landscape, shoot: &UserShoot, seed: &str, epo
     let records: Api<DNSRecord> = Api::namespaced(landscape.seed(seed)?.clone(), &id);
     for found in records.list(&ListParams::default()).await? {
         let (name, kind) = (&found.spec.name, format!("{:?}", found.spec.record_type));
-        let mut values = record::values_of(landscape, name, &kind)?;
+        let mut values = external_changes::values_of(landscape, name, &kind)?;
         values.dedup();
         println!("{kind} {name}: {values:?}");
         ensure!(
@@ -410,7 +410,7 @@ fn is_verified(shoot: &Shoot) -> bool {
 /// writes only unsaved data to the source's own folder (R17-46).
 fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &str) {
     let source = plan.from;
-    let all = record::store_changes(landscape, source).unwrap();
+    let all = external_changes::store_changes(landscape, source).unwrap();
     let within = |from, to| Span::new(from, to).unwrap().filter(all.clone());
     let silent = within(fence_of(moved, plan), moved.over);
     assert_eq!(silent, [], "{source} wrote to the object store after its fence");
@@ -426,15 +426,15 @@ fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &
 /// The destination writes no snapshot twice, neither a copy nor a new snapshot, regardless of restarts of the
 /// writing process (R17-27). A seed that had the shoot before may write the data of that time once more.
 fn check_nothing_twice(landscape: &Landscape, moved: &Takeover, destination: &str) {
-    let all = record::store_changes(landscape, destination).unwrap();
+    let all = external_changes::store_changes(landscape, destination).unwrap();
     let since = Span::new(moved.decided, Instant::now()).unwrap().filter(all);
-    assert_eq!(record::written_twice(&since), Vec::<&str>::new());
+    assert_eq!(external_changes::written_twice(&since), Vec::<&str>::new());
 }
 
 /// After the fence, the source changes nothing in the cloud, neither during the trouble nor after the return.
 /// The source has no further shoot.
 fn check_cloud(landscape: &Landscape, source: &str, fenced: Instant) {
-    let all = record::cloud_changes(landscape, source).unwrap();
+    let all = external_changes::cloud_changes(landscape, source).unwrap();
     let late = Span::new(fenced, Instant::now()).unwrap().filter(all);
     assert_eq!(
         late,

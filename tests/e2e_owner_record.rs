@@ -15,9 +15,10 @@ use api::{
 };
 use kube::api::{Patch, PatchParams};
 use repot_tests::{
+    external_changes,
     landscape::Landscape,
     lifecycle::{self, MOVE_WITHIN, PROJECT, created, deleted},
-    proof, record,
+    proof,
     shoot::UserShoot,
     writer::Writer,
 };
@@ -44,7 +45,7 @@ async fn a_deleted_owner_record_ends_no_shoot_and_renew_brings_it_back() {
 
     let mut writer = Writer::start(UserShoot::new(&landscape, PROJECT, &shoot.name), 1);
     writer.has_begun().await.unwrap();
-    let name = record::delete_owner_record(&landscape, "seed-a", &id)
+    let name = external_changes::delete_owner_record(&landscape, "seed-a", &id)
         .await
         .unwrap();
     tokio::time::sleep(MISSING_FOR).await;
@@ -73,7 +74,7 @@ async fn a_deleted_owner_record_ends_no_shoot_and_renew_brings_it_back() {
     // etcd kept its volume, and etcd-druid has reported that before the restoration ended.
     let status = shoot.get().await.unwrap().status.unwrap();
     assert_eq!(status.ownership.unwrap().restored, None, "nothing is lost");
-    let values = record::values_of(&landscape, &name, "TXT").unwrap();
+    let values = external_changes::values_of(&landscape, &name, "TXT").unwrap();
     assert_eq!(
         values.len(),
         2,

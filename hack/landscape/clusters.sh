@@ -50,7 +50,7 @@ E
 E
 }
 
-# Tests ask who has changed anything in the cloud: tests/src/record.rs.
+# Tests ask who has changed anything in the cloud: tests/src/external_changes.rs.
 write_audit() {
   local policy=/etc/kubernetes/audit.yaml logs=/var/log/kubernetes
   cp hack/landscape/audit.yaml "$STATE/kind/audit.yaml"

@@ -3,6 +3,7 @@
 
 pub mod availability;
 pub mod dns;
+pub mod external_changes;
 pub mod hunter;
 pub mod isolation;
 pub mod landscape;
@@ -12,7 +13,6 @@ pub mod manifests;
 pub mod nodes;
 pub mod open_watch;
 pub mod proof;
-pub mod record;
 pub mod shoot;
 pub mod skew;
 pub mod stored;

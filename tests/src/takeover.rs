@@ -20,10 +20,11 @@ use kube::{
 use serde_json::json;
 
 use crate::{
+    external_changes,
     landscape::Landscape,
     lifecycle::{self, COLLECTED_WITHIN, MOVE_WITHIN, kill_gardenlet, nothing_left_within},
     open_watch::OpenWatch,
-    proof, record,
+    proof,
     shoot::UserShoot,
     trouble::{Disturbed, Trouble},
     watched,
@@ -99,7 +100,7 @@ impl Takeover {
             let what = "the shoot is being handed over";
             shoot.wait(what, MOVE_WITHIN, is_being_handed_over).await?;
         }
-        let owner_record = record::owner_record(landscape, from, &id).await?;
+        let owner_record = external_changes::owner_record(landscape, from, &id).await?;
         let mut trouble = Disturbed::by(plan.trouble, landscape, from)?;
         let disturbed = Instant::now();
         is_silent(landscape, from).await?;
