@@ -14,16 +14,16 @@ use runtime::{
 use api::druid::Etcd;
 
 use crate::{
-    kept::{keep, wants_kept},
     names::{client_service, peer_service},
-    observed::{Observed, is_kept},
+    observed::{Observed, is_retained},
+    retained_volume::{retain, retains_volume},
 };
 
 /// Deletes the existing objects. The caller repeats this until no object remains.
 pub async fn cleanup(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
     let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
-    if wants_kept(etcd) {
-        keep(seed, etcd, observed).await?;
+    if retains_volume(etcd) {
+        retain(seed, etcd, observed).await?;
     }
     if let Some(stateful_set) = observed
         .stateful_set
@@ -50,7 +50,7 @@ pub async fn cleanup(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()
         for claim in observed
             .claims
             .iter()
-            .filter(|c| c.metadata.deletion_timestamp.is_none() && !is_kept(c))
+            .filter(|c| c.metadata.deletion_timestamp.is_none() && !is_retained(c))
         {
             delete_exactly(&seed.namespaced(&namespace), claim).await?;
         }

@@ -17,7 +17,6 @@ use serde_json::json;
 use std::time::Duration;
 
 use crate::{
-    kept,
     names::DRUID,
     objects::{
         copy_job::copy_job,
@@ -26,6 +25,7 @@ use crate::{
         stateful_set::{ON_DELETE, stateful_set},
     },
     observed::Observed,
+    retained_volume,
     status::copy::is_complete,
     wanted::{Backup, ValidatedEtcd, wrong},
 };
@@ -61,7 +61,7 @@ async fn ensure_member(seed: &Seed, wanted: &ValidatedEtcd, observed: &Observed)
             "the pod that copied backups is being removed",
         ));
     }
-    kept::adopt(seed, wanted, observed).await?;
+    retained_volume::adopt(seed, wanted, observed).await?;
     let services: Api<Service> = seed.namespaced(&wanted.namespace);
     MANAGER.apply(&services, &client_service(wanted)).await?;
     MANAGER.apply(&services, &peer_service(wanted)).await?;

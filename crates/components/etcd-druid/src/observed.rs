@@ -109,7 +109,7 @@ impl Observed {
         left.extend(
             self.claims
                 .iter()
-                .filter(|c| !is_kept(c))
+                .filter(|c| !is_retained(c))
                 .map(|c| format!("PersistentVolumeClaim {}", c.name_any())),
         );
         (!left.is_empty()).then(|| left.join(", "))
@@ -124,7 +124,7 @@ pub fn belongs<K: Object>(object: &K, etcd: &Etcd) -> bool {
 
 /// Whether a claim was kept when its Etcd was deleted: such a claim belongs to no Etcd.
 #[must_use]
-pub fn is_kept(claim: &PersistentVolumeClaim) -> bool {
+pub fn is_retained(claim: &PersistentVolumeClaim) -> bool {
     claim.labels().contains_key(OWNERSHIP_EPOCH)
 }
 

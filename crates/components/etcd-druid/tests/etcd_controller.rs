@@ -2,7 +2,7 @@
 //! exactly the rights that its chart grants.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod kept;
+mod retained_volume;
 mod world;
 
 use std::{
@@ -148,7 +148,7 @@ testkit::scenarios! {
     copy,
     past,
     once,
-    kept::{kept},
+    retained_volume::{retained},
     owner_check::{owner};
 }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::world::{SOON, World, change, create, manifest, ready, until};
 
 /// A kept volume stays without an owner, and no etcd of a different epoch starts on the volume.
-pub async fn kept(world: &World) -> Result<()> {
+pub async fn retained(world: &World) -> Result<()> {
     let (etcds, claims) = (
         world.api::<Etcd>("kept"),
         world.api::<PersistentVolumeClaim>("kept"),

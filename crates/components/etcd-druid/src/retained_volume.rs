@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::{
     names::{DRUID, DRUID_KEEP_VOLUME, OWNERSHIP_EPOCH},
-    observed::{Observed, is_kept},
+    observed::{Observed, is_retained},
     wanted::{ValidatedEtcd, epoch},
 };
 
@@ -33,15 +33,15 @@ const MANAGER: FieldManager = FieldManager(DRUID);
 const VOLUME_REQUEUE: Duration = Duration::from_secs(2);
 
 /// Whether the volume of this Etcd outlives the Etcd.
-pub fn wants_kept(etcd: &Etcd) -> bool {
-    let kept = etcd.annotations().get(DRUID_KEEP_VOLUME);
-    kept.is_some_and(|value| value == "true")
+pub fn retains_volume(etcd: &Etcd) -> bool {
+    let value = etcd.annotations().get(DRUID_KEEP_VOLUME);
+    value.is_some_and(|value| value == "true")
 }
 
 /// Makes the claims of an Etcd that is being deleted outlive its StatefulSet. Returns without an error only
 /// when no controller can remove the claims any more: the StatefulSet's controller has observed the
 /// retention, and the claims have no owner.
-pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
+pub async fn retain(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
     let namespace = etcd.namespace().unwrap_or_default();
     if let Some(set) = observed
         .stateful_set
@@ -66,7 +66,7 @@ pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
     for claim in observed
         .claims
         .iter()
-        .filter(|claim| !is_kept(claim) && claim.metadata.deletion_timestamp.is_none())
+        .filter(|claim| !is_retained(claim) && claim.metadata.deletion_timestamp.is_none())
     {
         // Conditional on the resourceVersion: an owner that was added in between would be lost.
         let body = json!({"metadata": {
