@@ -33,8 +33,8 @@ mod tunnel;
 mod verbs;
 
 pub use api_server::cluster_identity::ClusterIdentity;
-pub use api_server::exposure::Exposure;
 pub use api_server::kube_apiserver::{KubeApiserver, KubeApiserverService};
+pub use api_server::kube_apiserver_exposure::KubeApiserverExposure;
 pub use api_server::shoot_api::ShootApi;
 pub use api_server::user_kubeconfig::Kubeconfig;
 pub use cluster::{CloudProviderSecret, Cluster};

@@ -10,7 +10,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
-use parts::{Exposure, Facts, Operation, Settings};
+use parts::{Facts, KubeApiserverExposure, Operation, Settings};
 use parts_fixture::{PROJECT, World};
 use serde_json::json;
 
@@ -56,15 +56,15 @@ async fn a_name_of_a_different_shoot_is_refused() -> Result<()> {
     let world = World::start("edge").await?;
     world.apply("v1", "Namespace", None, VICTIM, json!({})).await?;
     let f = named_facts(&world).await?;
-    Exposure::deploy(&f).await?;
+    KubeApiserverExposure::deploy(&f).await?;
     let own = entry_of(&world, HOST).await?;
     assert_eq!(owner(&own), f.residency.namespace);
     // A second deployment writes the own entries.
-    Exposure::deploy(&f).await?;
+    KubeApiserverExposure::deploy(&f).await?;
     assert_eq!(entry_of(&world, HOST).await?.uid(), own.uid());
 
     give_to_victim(&world, &own).await?;
-    let refused = Exposure::deploy(&f).await.unwrap_err();
+    let refused = KubeApiserverExposure::deploy(&f).await.unwrap_err();
     assert_eq!(refused.codes(), [ErrorCode::ErrConfigurationProblem], "{refused}");
     assert!(refused.to_string().contains("to a different shoot"), "{refused}");
     assert!(
@@ -79,11 +79,11 @@ async fn a_name_of_a_different_shoot_is_refused() -> Result<()> {
     // The name in the internal domain belongs to the shoot by its technical id.
     let internal = f.names.internal_api.clone().unwrap();
     give_to_victim(&world, &entry_of(&world, &internal).await?).await?;
-    Exposure::deploy(&f).await.unwrap_err();
+    KubeApiserverExposure::deploy(&f).await.unwrap_err();
     assert_eq!(owner(&entry_of(&world, &internal).await?), f.residency.namespace);
 
     // A refused shoot is deleted like any other shoot, and the entry of the victim stays.
-    Exposure::destroy(&f.residency).await?;
+    KubeApiserverExposure::destroy(&f.residency).await?;
     assert_eq!(owner(&entry_of(&world, HOST).await?), VICTIM);
     let left = edge(&world).list(&ListParams::default()).await?.items;
     assert!(left.iter().all(|entry| owner(entry) == VICTIM), "{left:?}");
@@ -99,7 +99,7 @@ async fn a_leftover_keeps_no_name() -> Result<()> {
         "spec": {"type": "ExternalName", "externalName": "kube-apiserver.gone.svc.cluster.local"},
     }))?;
     let f = named_facts(&world).await?;
-    Exposure::deploy(&f).await?;
+    KubeApiserverExposure::deploy(&f).await?;
     leftover.metadata.name = Some(entry_of(&world, HOST).await?.name_any());
     let edge = edge(&world);
     edge.delete(&leftover.name_any(), &DeleteParams::default())
@@ -107,7 +107,7 @@ async fn a_leftover_keeps_no_name() -> Result<()> {
     edge.create(&kube::api::PostParams::default(), &leftover).await?;
     let namespaces: Api<Namespace> = Api::all(world.client());
     assert!(namespaces.get_opt(VICTIM).await?.is_none());
-    Exposure::deploy(&f).await?;
+    KubeApiserverExposure::deploy(&f).await?;
     assert_eq!(owner(&entry_of(&world, HOST).await?), f.residency.namespace);
     Ok(())
 }

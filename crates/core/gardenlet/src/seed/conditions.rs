@@ -16,7 +16,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::ResourceExt as _;
-use parts::Exposure;
+use parts::KubeApiserverExposure;
 
 use crate::config::Component;
 
@@ -123,7 +123,7 @@ fn ail(component: &Component, deployment: Option<&Deployment>) -> Option<String>
 /// `EdgeAddressReady`. Without an address no DNS record of a shoot can be written, so a shoot that moves to
 /// the seed has no API. `name`: namespace and name of the Service.
 pub(super) fn edge_address(name: &str, service: Option<&Service>, now: Time) -> Condition {
-    let (status, reason, message) = match (service, service.and_then(Exposure::edge_address)) {
+    let (status, reason, message) = match (service, service.and_then(KubeApiserverExposure::edge_address)) {
         (_, Some(address)) => (
             ConditionStatus::True,
             "EdgeAddressKnown",

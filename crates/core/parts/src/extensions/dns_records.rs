@@ -19,7 +19,7 @@ use tracing::warn;
 
 use crate::{
     ExtensionResource, Facts, Residency,
-    api_server::exposure::front_address,
+    api_server::kube_apiserver_exposure::front_address,
     configuration_problem,
     extensions::kinds::{Kinds, OfKinds, is_owner_record},
     task::{DNS, ExternalSystems, NONE, PartTask},

@@ -6,8 +6,8 @@
 //! has recorded a restore (`leave.rs`).
 
 use parts::{
-    AllExtensions, Destroy, Etcds, Exposure, FurtherExtensions, MachineResources, ManagedResources,
-    OtherExtensions, Residency, Writers,
+    AllExtensions, Destroy, Etcds, FurtherExtensions, KubeApiserverExposure, MachineResources,
+    ManagedResources, OtherExtensions, Residency, Writers,
 };
 
 use super::graph::{RETRY_LIMIT, ShootFlow, ShootGraph, Steps, graph, when};
@@ -29,7 +29,7 @@ pub fn build(residency: &Residency, given: LeaveInputs) -> ShootFlow<'_> {
     clean_up_extensions(&mut g, residency, given.namespace_is_active);
     // The edge (SNI proxy) of the seed is outside the namespace of the shoot, and its objects would be left
     // behind (I6).
-    g.step(Exposure::DESTROY, residency, []);
+    g.step(KubeApiserverExposure::DESTROY, residency, []);
     g.compile()
 }
 

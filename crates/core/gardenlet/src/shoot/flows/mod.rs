@@ -4,10 +4,10 @@
 pub(crate) mod backup_steps;
 pub(crate) mod base_steps;
 pub mod delete_flow;
-pub(crate) mod exposure_steps;
 pub(crate) mod extension_steps;
 pub mod force_delete_flow;
 pub(crate) mod graph;
+pub(crate) mod kube_apiserver_exposure_steps;
 pub mod leave_flow;
 pub mod migrate_flow;
 pub mod reconcile_flow;

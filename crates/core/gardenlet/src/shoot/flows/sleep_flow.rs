@@ -16,9 +16,9 @@ use parts::{
 use super::{
     backup_steps::{self, BackupInputs, Prepared},
     base_steps,
-    exposure_steps::expose,
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
     graph::{RETRY_LIMIT, ShootFlow, ShootGraph, Steps, graph, when},
+    kube_apiserver_exposure_steps::expose,
     sleep_steps::fall_asleep,
 };
 use crate::shoot::operation_hooks::HookTasks;

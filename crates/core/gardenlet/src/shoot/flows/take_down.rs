@@ -3,7 +3,7 @@
 //! through the owner reference, and the backups stay for a grace period (I9).
 
 use flow::TaskId;
-use parts::{Etcds, Exposure, Facts, Kubeconfig, Namespace, OwnerRecord};
+use parts::{Etcds, Facts, KubeApiserverExposure, Kubeconfig, Namespace, OwnerRecord};
 
 use super::graph::{ShootGraph, Steps, when};
 
@@ -19,7 +19,7 @@ pub(crate) fn delete_the_rest<'a>(
     let after: Vec<_> = after.into_iter().collect();
     let etcd_gone = g.destroy::<Etcds>(&f.residency, after.clone());
     // The exposure is outside the namespace of the shoot, and would not be deleted with the namespace.
-    let exposure = g.step(Exposure::DESTROY, &f.residency, after.clone());
+    let exposure = g.step(KubeApiserverExposure::DESTROY, &f.residency, after.clone());
     let kubeconfig = g.step(Kubeconfig::DESTROY, f, after);
     let nobodys = when(g, owner_record).destroy::<OwnerRecord>(&f.residency, etcd_gone);
     g.destroy::<Namespace>(&f.residency, [nobodys, exposure, kubeconfig]);

@@ -21,7 +21,7 @@ use flags::{AUTHENTICATION, PORT};
 
 use crate::{
     FIELD_MANAGER, Facts, Residency,
-    api_server::exposure,
+    api_server::kube_apiserver_exposure,
     component::{self, program},
     etcd::owner::EVENTS_DIRECT,
     from_json,
@@ -65,7 +65,7 @@ impl Deploy for KubeApiserverService {
     }
 
     async fn ready(f: &Facts) -> Result<()> {
-        exposure::wait_for_front(&f.residency).await
+        kube_apiserver_exposure::wait_for_front(&f.residency).await
     }
 }
 

@@ -41,9 +41,9 @@ const TUNNEL: &str = "tunnel";
 
 /// The shoot's Services at the SNI proxy.
 #[derive(Debug)]
-pub struct Exposure;
+pub struct KubeApiserverExposure;
 
-impl Exposure {
+impl KubeApiserverExposure {
     /// [`Self::deploy`], as a task.
     pub const DEPLOY: PartTask<Facts> =
         PartTask::new("Exposing Kubernetes API server by its names", NONE, |input| {

@@ -1,7 +1,7 @@
 //! Steps that expose the API of the shoot.
 
 use flow::TaskId;
-use parts::{DnsRecords, Exposure, Facts, KubeApiserverService};
+use parts::{DnsRecords, Facts, KubeApiserverExposure, KubeApiserverService};
 
 use super::graph::{ShootGraph, Steps};
 
@@ -14,7 +14,7 @@ pub(crate) fn expose<'a>(
     names_after: Option<TaskId>,
 ) -> TaskId {
     let [service, front] = g.deploy_in_two::<KubeApiserverService>(f, after);
-    let exposure = g.step(Exposure::DEPLOY, f, service);
+    let exposure = g.step(KubeApiserverExposure::DEPLOY, f, service);
     let exposed = || [exposure, front].into_iter().chain(names_after);
     let internal = g.step(DnsRecords::DEPLOY_INTERNAL, f, exposed());
     let external = g.step(DnsRecords::DEPLOY_EXTERNAL, f, exposed());
