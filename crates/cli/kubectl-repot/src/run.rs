@@ -22,7 +22,7 @@ use crate::{
     plan::plan,
     session::Session,
     status,
-    takeover::{SeedRequest, ShootRequest, take_over_seed, take_over_shoot},
+    takeover::{TakeoverSettings, take_over_seed, take_over_shoot},
     version::version,
     watch::watch,
 };
@@ -192,29 +192,40 @@ async fn drain_seed(session: &Session, flags: &Drain) -> Result<Answer, Failure>
     }
 }
 
+fn takeover_settings<'a>(
+    takeover: &'a Takeover,
+    to: &'a str,
+    wait: Option<Duration>,
+) -> TakeoverSettings<'a> {
+    TakeoverSettings {
+        to,
+        source_is_off: takeover.source_is_off,
+        approval: takeover.yes.as_deref(),
+        wait,
+    }
+}
+
 async fn take_over(session: &Session, takeover: &Takeover) -> Result<Answer, Failure> {
     let requested = async {
         match (&takeover.shoot, &takeover.seed, &takeover.from, &takeover.to) {
-            (Some(shoot), Some(seed), _, _) => {
-                let request = ShootRequest {
-                    shoot,
-                    seed,
-                    source_is_off: takeover.source_is_off,
-                    approval: takeover.yes.as_deref(),
-                    wait: takeover.wait.within(),
-                };
-                Box::pin(take_over_shoot(session, request, &approve_loss, &report)).await
+            (Some(shoot), Some(to), _, _) => {
+                let settings = takeover_settings(takeover, to, takeover.wait.within());
+                Box::pin(take_over_shoot(session, shoot, settings, &approve_loss, &report)).await
             }
             (_, _, Some(from), Some(to)) => {
-                let request = SeedRequest {
+                let parallel = usize::from(takeover.parallel);
+                // The wait for the trial decides on the rest.
+                let wait = Some(Duration::from_secs(takeover.wait.timeout));
+                let settings = takeover_settings(takeover, to, wait);
+                Box::pin(take_over_seed(
+                    session,
                     from,
-                    to,
-                    source_is_off: takeover.source_is_off,
-                    approval: takeover.yes.as_deref(),
-                    parallel: usize::from(takeover.parallel),
-                    within: Duration::from_secs(takeover.wait.timeout),
-                };
-                Box::pin(take_over_seed(session, request, &approve_loss, &report)).await
+                    parallel,
+                    settings,
+                    &approve_loss,
+                    &report,
+                ))
+                .await
             }
             _ => Err(Failure::failed(
                 "name a Shoot and a Seed, or --seed and --to; --help has the forms of the command",

@@ -1,7 +1,5 @@
 //! A takeover of all shoots of a dead seed, in order and within a bound.
 
-use std::time::Duration;
-
 use api::gardencore::Shoot;
 use futures::{StreamExt, stream};
 use serde::Serialize;
@@ -11,26 +9,10 @@ use super::{
     decision::Verdict,
     order::order,
     report::TakeoverReport,
+    settings::TakeoverSettings,
     single::{Prompt, carry_out, examine, is_approved},
 };
 use crate::{answer::Answer, failure::Failure, follow::Report, session::Session, table::columns};
-
-/// A takeover of all shoots of a seed.
-#[derive(Clone, Copy, Debug)]
-pub struct SeedRequest<'a> {
-    /// Name of the dead Seed.
-    pub from: &'a str,
-    /// Name of the Seed that takes the shoots over.
-    pub to: &'a str,
-    /// The caller states that no process of the dead seed runs any more.
-    pub source_is_off: bool,
-    /// The name that approves the loss, where the caller gave the name in advance.
-    pub approval: Option<&'a str>,
-    /// Shoots at a time.
-    pub parallel: usize,
-    /// The bound of the wait for each shoot.
-    pub within: Duration,
-}
 
 /// The result for a shoot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -65,29 +47,31 @@ impl ShootResult {
 }
 
 /// Shows a report for each shoot, asks for a single approval, takes over a first shoot as a trial, and then
-/// the rest. A shoot with an obstacle is left out.
+/// the rest. A shoot with an obstacle is left out. `parallel`: shoots at a time after the trial.
 pub async fn take_over_seed(
     session: &Session,
-    request: SeedRequest<'_>,
+    from: &str,
+    parallel: usize,
+    settings: TakeoverSettings<'_>,
     prompt: Prompt<'_>,
     report: Report<'_>,
 ) -> Result<Answer, Failure> {
-    if request.from == request.to {
+    if from == settings.to {
         return Err(Failure::refused(format!(
             "seed {} cannot take over the own shoots",
-            request.to
+            settings.to
         )));
     }
-    let shoots = Box::pin(session.shoots_on(request.from)).await?;
+    let shoots = Box::pin(session.shoots_on(from)).await?;
     if shoots.is_empty() {
-        let text = format!("no shoot is on seed {} (status.seedName)\n", request.from);
+        let text = format!("no shoot is on seed {from} (status.seedName)\n");
         return Ok(Answer::new(text, &json!({"shoots": []})));
     }
     let mut possible = Vec::new();
     let mut results = Vec::new();
     let mut text = String::new();
     for shoot in shoots {
-        let shown = Box::pin(examine(session, &shoot, request.to, request.source_is_off)).await?;
+        let shown = Box::pin(examine(session, &shoot, settings.to, settings.source_is_off)).await?;
         text.push_str(&shown.render());
         if shown.obstacles.is_empty() {
             possible.push((shoot, shown));
@@ -96,15 +80,12 @@ pub async fn take_over_seed(
             results.push(ShootResult::new(&shown, Err(obstacles)));
         }
     }
-    let approved = !possible.is_empty() && is_approved(&text, request.from, request.approval, prompt)?;
+    let approved = !possible.is_empty() && is_approved(&text, from, settings.approval, prompt)?;
     if !approved {
         let hint = if possible.is_empty() {
             "Nothing was changed: each shoot has an obstacle.\n".to_owned()
         } else {
-            format!(
-                "Nothing was changed: approve the loss with --yes {}\n",
-                request.from
-            )
+            format!("Nothing was changed: approve the loss with --yes {from}\n")
         };
         let reports: Vec<_> = possible.iter().map(|(_, shown)| shown).collect();
         let json = json!({"reports": reports, "shoots": results, "requested": false});
@@ -112,7 +93,7 @@ pub async fn take_over_seed(
     }
     // A shoot with an obstacle is no trial.
     let ordered = order(possible, |(shoot, _)| shoot);
-    results.extend(Box::pin(take_over_in_order(session, request, ordered, report)).await);
+    results.extend(Box::pin(take_over_in_order(session, parallel, settings, ordered, report)).await);
     let failed = results.iter().any(|result| !result.taken_over);
     let rows = results.iter().map(|result| {
         let name = format!("{}/{}", result.namespace, result.shoot);
@@ -124,14 +105,15 @@ pub async fn take_over_seed(
 
 async fn take_over_in_order(
     session: &Session,
-    request: SeedRequest<'_>,
+    parallel: usize,
+    settings: TakeoverSettings<'_>,
     ordered: Vec<(Shoot, TakeoverReport)>,
     report: Report<'_>,
 ) -> Vec<ShootResult> {
     let mut rest = ordered.into_iter();
     let mut results = Vec::new();
     if let Some(trial) = rest.next() {
-        results.push(Box::pin(take_over(session, request, trial, report)).await);
+        results.push(Box::pin(take_over(session, settings, trial, report)).await);
     }
     if results.iter().any(|result| !result.taken_over) {
         let not_tried = rest.map(|(_, shown)| {
@@ -141,18 +123,18 @@ async fn take_over_in_order(
         results.extend(not_tried);
         return results;
     }
-    let further = rest.map(|further| Box::pin(take_over(session, request, further, report)));
-    let further = stream::iter(further).buffer_unordered(request.parallel.max(1));
+    let further = rest.map(|further| Box::pin(take_over(session, settings, further, report)));
+    let further = stream::iter(further).buffer_unordered(parallel.max(1));
     results.extend(further.collect::<Vec<_>>().await);
     results
 }
 
 async fn take_over(
     session: &Session,
-    request: SeedRequest<'_>,
+    settings: TakeoverSettings<'_>,
     (shoot, shown): (Shoot, TakeoverReport),
     report: Report<'_>,
 ) -> ShootResult {
-    let outcome = Box::pin(carry_out(session, shoot, &shown, Some(request.within), report)).await;
+    let outcome = Box::pin(carry_out(session, shoot, &shown, settings.wait, report)).await;
     ShootResult::new(&shown, outcome)
 }

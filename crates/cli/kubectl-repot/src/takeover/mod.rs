@@ -6,11 +6,13 @@ mod decision;
 mod fence;
 mod order;
 mod report;
+mod settings;
 mod single;
 
 pub(crate) use order::importance;
 pub(crate) use single::is_approved;
 
-pub use all::{SeedRequest, take_over_seed};
+pub use all::take_over_seed;
 pub use report::TakeoverReport;
-pub use single::{Prompt, ShootRequest, take_over_shoot};
+pub use settings::TakeoverSettings;
+pub use single::{Prompt, take_over_shoot};

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{
     decision::{self, Verdict},
     report::{Evidence, TakeoverReport},
+    settings::TakeoverSettings,
 };
 use crate::{
     answer::Answer,
@@ -32,49 +33,32 @@ const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
 /// Asks a person to type the given name. `None` where no person can be asked.
 pub type Prompt<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
-/// A takeover of a single shoot.
-#[derive(Clone, Copy, Debug)]
-pub struct ShootRequest<'a> {
-    /// Name of the Shoot.
-    pub shoot: &'a str,
-    /// Name of the Seed that takes the shoot over.
-    pub seed: &'a str,
-    /// The caller states that no process of the old seed runs any more.
-    pub source_is_off: bool,
-    /// The name that approves the loss, where the caller gave the name in advance.
-    pub approval: Option<&'a str>,
-    /// The bound of the wait for the end, if the caller waits.
-    pub wait: Option<Duration>,
-}
-
 /// Shows the report, asks for the approval, and asks the garden for the takeover.
 pub async fn take_over_shoot(
     session: &Session,
-    request: ShootRequest<'_>,
+    name: &str,
+    settings: TakeoverSettings<'_>,
     prompt: Prompt<'_>,
     report: Report<'_>,
 ) -> Result<Answer, Failure> {
-    let shoot = Box::pin(session.shoot(session.namespace(), request.shoot)).await?;
-    let shown = Box::pin(examine(session, &shoot, request.seed, request.source_is_off)).await?;
+    let shoot = Box::pin(session.shoot(session.namespace(), name)).await?;
+    let shown = Box::pin(examine(session, &shoot, settings.to, settings.source_is_off)).await?;
     let text = shown.render();
     if !shown.obstacles.is_empty() {
         let text = format!("{text}Nothing was changed: remove the obstacles first.\n");
         return Ok(Answer::new(text, &json!({"report": shown, "requested": false})).with_obstacles(true));
     }
-    if !is_approved(&text, request.shoot, request.approval, prompt)? {
-        let text = format!(
-            "{text}Nothing was changed: approve the loss with --yes {}\n",
-            request.shoot
-        );
+    if !is_approved(&text, name, settings.approval, prompt)? {
+        let text = format!("{text}Nothing was changed: approve the loss with --yes {name}\n");
         return Ok(Answer::new(text, &json!({"report": shown, "requested": false})).with_obstacles(true));
     }
-    let verdict = Box::pin(carry_out(session, shoot, &shown, request.wait, report)).await?;
+    let verdict = Box::pin(carry_out(session, shoot, &shown, settings.wait, report)).await?;
     let end = match verdict {
         Verdict::PlannedMove => format!(
             "Seed {} lives, and hands the shoot over to seed {} in a planned move",
             shown.from, shown.to
         ),
-        _ if request.wait.is_some() => format!("Seed {} has taken the shoot over", shown.to),
+        _ if settings.wait.is_some() => format!("Seed {} has taken the shoot over", shown.to),
         _ => format!("Seed {} takes the shoot over", shown.to),
     };
     let text = format!(

@@ -21,7 +21,7 @@ use kubectl_repot::{
     moves::{request_cancellation, request_move, wait_for_arrival},
     plan::plan,
     status,
-    takeover::{SeedRequest, ShootRequest, take_over_seed, take_over_shoot},
+    takeover::{TakeoverSettings, take_over_seed, take_over_shoot},
     version::version,
 };
 use serde_json::json;
@@ -237,33 +237,47 @@ async fn a_takeover_needs_an_approval(fixture: &Fixture) -> Result<()> {
     fixture
         .write_status("lost", json!({"constraints": [saved]}))
         .await?;
-    let request = |approval: Option<&'static str>, source_is_off: bool| ShootRequest {
-        shoot: "lost",
-        seed: "seed-b",
+    let settings = |approval: Option<&'static str>, source_is_off: bool| TakeoverSettings {
+        to: "seed-b",
         source_is_off,
         approval,
         wait: None,
     };
     let nobody = |_: &str, _: &str| -> Option<String> { None };
-    let fenced = take_over_shoot(&fixture.session, request(Some("lost"), false), &nobody, &silent).await?;
+    let fenced = take_over_shoot(
+        &fixture.session,
+        "lost",
+        settings(Some("lost"), false),
+        &nobody,
+        &silent,
+    )
+    .await?;
     assert!(
         fenced.has_obstacles && fenced.text.contains("does not publish in DNS"),
         "{}",
         fenced.text
     );
-    let shown = take_over_shoot(&fixture.session, request(None, true), &nobody, &silent).await?;
+    let shown = take_over_shoot(&fixture.session, "lost", settings(None, true), &nobody, &silent).await?;
     assert!(
         shown.text.contains("expected loss") && shown.text.contains("--yes lost"),
         "{}",
         shown.text
     );
-    let wrong = take_over_shoot(&fixture.session, request(Some("yes"), true), &nobody, &silent).await;
+    let wrong = take_over_shoot(
+        &fixture.session,
+        "lost",
+        settings(Some("yes"), true),
+        &nobody,
+        &silent,
+    )
+    .await;
     assert!(matches!(wrong, Err(Failure::Refused(_))), "{wrong:?}");
     let untouched = fixture.shoots.get("lost").await?;
     assert_eq!(untouched.spec.seed_name.as_deref(), Some("seed-a"));
     let approved = Box::pin(take_over_shoot(
         &fixture.session,
-        request(Some("lost"), true),
+        "lost",
+        settings(Some("lost"), true),
         &nobody,
         &silent,
     ));
@@ -314,16 +328,21 @@ async fn shoots_of_a_dead_seed_follow_the_trial(fixture: &Fixture) -> Result<()>
             .write_status(name, json!({"seedName": "seed-d", "constraints": constraints}))
             .await?;
     }
-    let request = SeedRequest {
-        from: "seed-d",
+    let settings = TakeoverSettings {
         to: "seed-b",
         source_is_off: true,
         approval: Some("seed-d"),
-        parallel: 2,
-        within: SOON,
+        wait: Some(SOON),
     };
     let nobody = |_: &str, _: &str| -> Option<String> { None };
-    let taken = Box::pin(take_over_seed(&fixture.session, request, &nobody, &silent));
+    let taken = Box::pin(take_over_seed(
+        &fixture.session,
+        "seed-d",
+        2,
+        settings,
+        &nobody,
+        &silent,
+    ));
     // As garden-controller-manager and the gardenlet of seed-b.
     let grants = async {
         for (name, later) in [("trial", Some("important")), ("important", None)] {

@@ -1,0 +1,16 @@
+//! The settings of a takeover.
+
+use std::time::Duration;
+
+/// The settings of a takeover of a single shoot, or of all shoots of a seed.
+#[derive(Clone, Copy, Debug)]
+pub struct TakeoverSettings<'a> {
+    /// Name of the Seed that takes over.
+    pub to: &'a str,
+    /// The caller states that no process of the old seed runs any more.
+    pub source_is_off: bool,
+    /// The name that approves the loss, where the caller gave the name in advance.
+    pub approval: Option<&'a str>,
+    /// The bound of the wait for the end of each takeover, if the caller waits.
+    pub wait: Option<Duration>,
+}
