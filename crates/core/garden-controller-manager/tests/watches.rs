@@ -10,9 +10,8 @@ use api::gardencore::{Shoot, ShootState};
 use clap::Parser;
 use garden_controller_manager::{Config, Context, controllers, shoots};
 use kube::{
-    Api, Client,
+    Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    config::KubeConfigOptions,
 };
 use manager::GARDEN_CONTROLLER_MANAGER;
 use runtime::{
@@ -22,7 +21,7 @@ use runtime::{
     process::metrics::Metrics,
 };
 use serde_json::json;
-use testkit::{Asked, ControlPlane, Relay, apply, eventually};
+use testkit::{ControlPlane, Relay, apply, eventually};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -60,19 +59,8 @@ async fn all_controllers_share_a_single_watch_of_shoots() -> Result<()> {
     let metrics = Metrics::default();
     let _running = start(&relay, &metrics).await?;
 
-    // Also without any Shoot, each controller learns that the list has ended.
-    eventually("all controllers have listed all objects", SOON, || {
-        let text = metrics.encode();
-        let is_synced = |name: &&str| text.contains(&format!("controller_synced{{controller=\"{name}\"}} 1"));
-        let missing: Vec<_> = SUBSCRIBERS.iter().filter(|name| !is_synced(name)).collect();
-        std::future::ready(if missing.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{missing:?} have not"))
-        })
-    })
-    .await?;
-    relay.until(1, SOON, is_watch_of_shoots).await?;
+    testkit::controllers_synced(&SUBSCRIBERS, SOON, || metrics.encode()).await?;
+    relay.until_watched::<Shoot>(SOON).await?;
 
     // A change, and a deletion.
     let (shoots, states) = (
@@ -99,17 +87,14 @@ async fn all_controllers_share_a_single_watch_of_shoots() -> Result<()> {
     })
     .await?;
 
-    let asked = relay.asked();
-    let watches = asked.iter().filter(|asked| is_watch_of_shoots(asked)).count();
+    let watches = relay.watches::<Shoot>();
     ensure!(watches == 1, "{watches} watches of all Shoots");
     Ok(())
 }
 
 /// Runs all controllers, with requests through the proxy.
 async fn start(relay: &Relay, metrics: &Metrics) -> Result<JoinSet<Result<(), String>>> {
-    let options = KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(relay.kubeconfig()?, &options).await?;
-    let client = Client::try_from(config)?;
+    let client = relay.client().await?;
     let garden = Garden::new(client.clone(), &Permit::sole("a test"));
     let context = Context {
         shoots: shoots::watch(&garden),
@@ -123,13 +108,6 @@ async fn start(relay: &Relay, metrics: &Metrics) -> Result<JoinSet<Result<(), St
     let names = GARDEN_CONTROLLER_MANAGER.controllers.to_vec();
     running.spawn(controllers::run(names, context));
     Ok(running)
-}
-
-fn is_watch_of_shoots(asked: &Asked) -> bool {
-    asked
-        .path
-        .starts_with("/apis/core.gardener.cloud/v1beta1/shoots?")
-        && asked.path.contains("watch=true")
 }
 
 fn shoot() -> Shoot {

@@ -14,11 +14,7 @@ use anyhow::{Result, ensure};
 use api::constants::CONFIRMATION_DELETION;
 use gardenlet::shoot;
 use http::Method;
-use kube::{
-    Client, Config,
-    api::{DeleteParams, Patch, PatchParams},
-    config::KubeConfigOptions,
-};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use runtime::{client::wait, clock, process::metrics::Metrics};
 use serde_json::{Value, json};
 use testkit::{Asked, Relay, apply, eventually};
@@ -39,9 +35,7 @@ struct ObservedGardenlet {
 impl ObservedGardenlet {
     async fn start(ground: &Ground) -> Result<Self> {
         let relay = Relay::start(ground.client.clone()).await?;
-        let config =
-            Config::from_custom_kubeconfig(relay.kubeconfig()?, &KubeConfigOptions::default()).await?;
-        let context = context(&Client::try_from(config)?, &[])?;
+        let context = context(&relay.client().await?, &[])?;
         let metrics = context.metrics.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(Box::pin(shoot::run(Arc::new(context))));

@@ -13,7 +13,6 @@ use anyhow::{Result, ensure};
 use api::constants::PROJECT_NAME;
 use gardenlet::shoot;
 use http::Method;
-use kube::{Client, Config, config::KubeConfigOptions};
 use runtime::client::{Garden, Permit};
 use serde_json::{Value, json};
 use testkit::{Relay, apply};
@@ -40,10 +39,8 @@ fn twenty_shoots_that_hang_do_not_keep_a_neighbour_from_its_start() -> Result<()
         for number in 0..SHOOTS {
             apply(&ground.client, shoot(HANGING, &format!("s{number}"))).await?;
         }
-        let config =
-            Config::from_custom_kubeconfig(relay.kubeconfig()?, &KubeConfigOptions::default()).await?;
         let mut context = context(&ground.client, &[&format!("--concurrent-syncs={WORKERS}")])?;
-        context.garden = Garden::new(Client::try_from(config)?, &Permit::sole("a test"));
+        context.garden = Garden::new(relay.client().await?, &Permit::sole("a test"));
         let mut gardenlet = JoinSet::new();
         gardenlet.spawn(Box::pin(shoot::run(Arc::new(context))));
 

@@ -55,6 +55,7 @@ mod programs;
 mod refusal;
 mod relay;
 mod scenarios;
+mod shared_watch;
 mod uncaptured;
 mod wait;
 mod wait_bound;
@@ -81,5 +82,6 @@ pub use scenarios::{
     IntoOutcome, STACK, ScenarioOutcomes, ScenarioPlan, ScenarioSection, ScenarioTest, SectionOrder,
     TestResult, record_gap,
 };
+pub use shared_watch::controllers_synced;
 pub use wait::eventually;
 pub use wait_bound::{WaitBound, measured, timeout};

@@ -9,9 +9,9 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode, header};
-use kube::Client;
 use kube::client::Body;
-use kube::config::Kubeconfig;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -48,7 +48,7 @@ impl Asked {
         self.path.starts_with("/apis/coordination.k8s.io/") || self.path.starts_with("/apis/events.k8s.io/")
     }
 
-    fn is_watch(&self) -> bool {
+    pub(crate) fn is_watch(&self) -> bool {
         self.path.contains("watch=true")
     }
 }
@@ -107,6 +107,13 @@ impl Relay {
             "current-context": "relay",
         });
         Ok(serde_json::from_value(config)?)
+    }
+
+    /// A client of this proxy.
+    pub async fn client(&self) -> Result<Client> {
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(self.kubeconfig()?, &options).await?;
+        Ok(Client::try_from(config)?)
     }
 
     /// All requests so far, in order.
