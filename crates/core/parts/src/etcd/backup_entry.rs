@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::source_bucket::{SOURCE, look_recorded, recorded};
 use crate::{
     ClaimPlan, EtcdCopy, FIELD_MANAGER, Facts, Operation, configuration_problem,
-    extensions::resource::{Awaited, ObjectState, annotations},
+    extensions::resource::{ObjectState, ObjectWait, annotations},
     task::{BUCKET, ExternalSystems, PartTask},
     verbs::{Deploy, Tasks},
 };
@@ -370,18 +370,21 @@ impl Facts {
         look: impl Fn(Option<&gardencore::BackupEntry>) -> ObjectState + Send + Sync,
     ) -> Result<()> {
         let limits = self.residency.settings.timeouts.backup_entry;
-        let mut awaited = Awaited::new(format!("BackupEntry {name}"));
+        let mut object_wait = ObjectWait::new(format!("BackupEntry {name}"));
         let first = wait::until(&self.entries(), name, limits.severe, |entry| {
-            awaited.evaluate(look(entry))
+            object_wait.evaluate(look(entry))
         })
         .await;
-        if first.is_ok() || awaited.failed() {
-            return awaited.outcome(first).map(|_| ());
+        if first.is_ok() || object_wait.failed() {
+            return object_wait.outcome(first).map(|_| ());
         }
-        awaited.be_severe();
+        object_wait.be_severe();
         let rest = limits.timeout.saturating_sub(limits.severe);
-        let second = wait::until(&self.entries(), name, rest, |entry| awaited.evaluate(look(entry))).await;
-        awaited.outcome(second).map(|_| ())
+        let second = wait::until(&self.entries(), name, rest, |entry| {
+            object_wait.evaluate(look(entry))
+        })
+        .await;
+        object_wait.outcome(second).map(|_| ())
     }
 
     async fn read_entry(&self, name: &str) -> Result<Option<gardencore::BackupEntry>> {

@@ -25,7 +25,9 @@ use crate::{
     Residency, Wait, configuration_problem,
     extensions::{
         dynamic,
-        resource::{Awaited, ObjectState, annotations, look_deleting, look_migrated, of_any, operation_of},
+        resource::{
+            ObjectState, ObjectWait, annotations, look_deleting, look_migrated, of_any, operation_of,
+        },
     },
     task::{CLOUD, CLOUD_AND_DNS, ExternalSystems, NONE, PartTask},
     verbs::{Destroy, Migrate, Tasks},
@@ -389,15 +391,15 @@ impl Residency {
         let name = any.object.name_any();
         let Wait { severe, timeout } = self.wait_of(&any.kind.kind);
         let api = self.any_api(&any.kind);
-        let mut awaited = Awaited::new(format!("{} {name}", any.kind.kind));
-        let first = wait::until(&api, &name, severe, |object| awaited.evaluate(look(object))).await;
-        if first.is_ok() || awaited.failed() {
-            return awaited.outcome(first).map(|_| ());
+        let mut object_wait = ObjectWait::new(format!("{} {name}", any.kind.kind));
+        let first = wait::until(&api, &name, severe, |object| object_wait.evaluate(look(object))).await;
+        if first.is_ok() || object_wait.failed() {
+            return object_wait.outcome(first).map(|_| ());
         }
-        awaited.be_severe();
+        object_wait.be_severe();
         let rest = timeout.saturating_sub(severe);
-        let second = wait::until(&api, &name, rest, |object| awaited.evaluate(look(object))).await;
-        awaited.outcome(second).map(|_| ())
+        let second = wait::until(&api, &name, rest, |object| object_wait.evaluate(look(object))).await;
+        object_wait.outcome(second).map(|_| ())
     }
 
     fn wait_of(&self, kind: &str) -> Wait {

@@ -25,7 +25,7 @@ use runtime::{
 };
 
 pub use self::kind::ShootExtension;
-pub(crate) use self::status::{Awaited, ObjectState, look_deleting, look_migrated, of_any, operation_of};
+pub(crate) use self::status::{ObjectState, ObjectWait, look_deleting, look_migrated, of_any, operation_of};
 use crate::{FIELD_MANAGER, Facts, Operation, Residency, Wait};
 
 /// An extension object of a shoot.
@@ -200,21 +200,21 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
     /// Waits by watching. An error of the provider ends the wait at once if a user has to act. Otherwise an
     /// error ends the wait after the provider's time for retries.
     async fn wait(&self, look: impl Fn(Option<&K>) -> ObjectState + Send + Sync) -> Result<Option<K>> {
-        let mut awaited = Awaited::new(format!("{} {}", kind::<K>(), self.name));
+        let mut object_wait = ObjectWait::new(format!("{} {}", kind::<K>(), self.name));
         let first = wait::until(&self.api(), &self.name, self.wait.severe, |object| {
-            awaited.evaluate(look(object))
+            object_wait.evaluate(look(object))
         })
         .await;
-        if first.is_ok() || awaited.failed() {
-            return awaited.outcome(first);
+        if first.is_ok() || object_wait.failed() {
+            return object_wait.outcome(first);
         }
         let rest = self.wait.timeout.saturating_sub(self.wait.severe);
-        awaited.be_severe();
+        object_wait.be_severe();
         let second = wait::until(&self.api(), &self.name, rest, |object| {
-            awaited.evaluate(look(object))
+            object_wait.evaluate(look(object))
         })
         .await;
-        awaited.outcome(second)
+        object_wait.outcome(second)
     }
 
     fn api(&self) -> Api<K> {

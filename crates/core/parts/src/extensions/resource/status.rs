@@ -139,14 +139,14 @@ fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Follows an awaited object and stores the last reported error.
-pub(crate) struct Awaited {
+/// A wait for an object: follows the object and stores the last reported error.
+pub(crate) struct ObjectWait {
     what: String,
     last: Option<LastError>,
     severe: bool,
 }
 
-impl Awaited {
+impl ObjectWait {
     /// A wait without a report so far. `what` names the object in errors.
     pub(crate) fn new(what: String) -> Self {
         Self {
@@ -247,15 +247,15 @@ mod tests {
     #[test]
     fn a_refused_deletion_ends_the_wait_and_a_forced_one_goes_on_waiting() {
         let (meta, status) = refused(&json!({}));
-        let mut awaited = Awaited::new("Infrastructure web".into());
+        let mut object_wait = ObjectWait::new("Infrastructure web".into());
         assert!(matches!(
-            awaited.evaluate(look_deleting(&meta, Some(&status))),
+            object_wait.evaluate(look_deleting(&meta, Some(&status))),
             WaitState::Fail(_)
         ));
         let (meta, status) = refused(&json!({(constants::CONFIRMATION_FORCE_DELETION): "true"}));
-        let seen = awaited.evaluate(look_deleting(&meta, Some(&status)));
+        let seen = object_wait.evaluate(look_deleting(&meta, Some(&status)));
         assert!(matches!(seen, WaitState::Wait(why) if why.contains("the cloud refuses")));
-        assert!(!awaited.failed());
+        assert!(!object_wait.failed());
     }
 
     /// Otherwise a user who has fixed the cause would get the old error, and the flow would end.
