@@ -94,7 +94,7 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
         let recorded = CloseDeadline::read(context.object.as_ref());
         recorded.or_else(|| CloseDeadline::of_deployments(&existing, zone))
     });
-    let awaited = Awaited {
+    let pending = PendingChanges {
         terminating,
         written,
         gone,
@@ -105,7 +105,7 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
         ),
         deadline,
     };
-    let arrived = match Box::pin(there.arrive(context, &wanted, awaited)).await {
+    let arrived = match Box::pin(there.arrive(context, &wanted, pending)).await {
         Ok(arrived) => arrived,
         Err(error) => return Err(there.explained(error).await),
     };
@@ -131,8 +131,8 @@ fn terminating(existing: &[MachineDeployment]) -> BTreeSet<String> {
     going.map(ResourceExt::name_any).collect()
 }
 
-/// The awaited changes.
-struct Awaited<'a> {
+/// The changes that are not finished.
+struct PendingChanges<'a> {
     /// Wanted deployments whose predecessor with the same name terminates: recreated when the predecessor is
     /// gone.
     terminating: BTreeSet<String>,
@@ -151,7 +151,7 @@ struct Awaited<'a> {
     deadline: Option<CloseDeadline>,
 }
 
-impl Awaited<'_> {
+impl PendingChanges<'_> {
     fn is_spent(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| deadline.has_passed(clock::now()))
@@ -261,12 +261,12 @@ impl There {
         &self,
         context: &Context<Worker>,
         wanted: &[PoolObjects],
-        awaited: &mut Awaited<'_>,
+        pending: &mut PendingChanges<'_>,
         end: Instant,
     ) -> Result<()> {
         for one in wanted {
             let name = one.deployment.name_any();
-            if !awaited.terminating.contains(&name) {
+            if !pending.terminating.contains(&name) {
                 continue;
             }
             if let Err(error) = wait::until_gone(&self.deployments, &name, left(end)).await {
@@ -281,7 +281,7 @@ impl There {
                 });
             }
             let object = self.apply(context, one).await?;
-            awaited.written.insert(name, object.metadata.generation);
+            pending.written.insert(name, object.metadata.generation);
         }
         Ok(())
     }
@@ -292,24 +292,24 @@ impl There {
         &self,
         context: &Context<Worker>,
         wanted: &[PoolObjects],
-        mut awaited: Awaited<'_>,
+        mut pending: PendingChanges<'_>,
     ) -> Result<Arrived> {
         let end = Instant::now() + READY_WITHIN;
-        let remade = self.remake(context, wanted, &mut awaited, end).await;
+        let remade = self.remake(context, wanted, &mut pending, end).await;
         let left: Vec<_> = wanted
             .iter()
             .filter_map(|one| Some((one, one.is_left?)))
             .collect();
-        let pods_first = awaited.pods_first && (!left.is_empty() || awaited.deadline.is_some());
+        let pods_first = pending.pods_first && (!left.is_empty() || pending.deadline.is_some());
         let ready = match remade {
-            Ok(()) if !pods_first => self.until_ready(&awaited.written, end).await,
+            Ok(()) if !pods_first => self.until_ready(&pending.written, end).await,
             other => other,
         };
         let elsewhere = match ready {
-            Err(error) if awaited.isolated.is_none() => return Err(error),
-            Err(error) if left.iter().any(|(_, begun)| awaited.allows_growth(begun)) => return Err(error),
+            Err(error) if pending.isolated.is_none() => return Err(error),
+            Err(error) if left.iter().any(|(_, begun)| pending.allows_growth(begun)) => return Err(error),
             // The failover has ended: this is an ordinary reconciliation.
-            Err(error) if left.is_empty() && awaited.deadline.is_none() => return Err(error),
+            Err(error) if left.is_empty() && pending.deadline.is_none() => return Err(error),
             Err(error) => {
                 tracing::warn!(
                     error = format_args!("{error:#}"),
@@ -322,10 +322,10 @@ impl There {
         for (one, _) in left {
             let name = one.deployment.name_any();
             apply::delete(&self.deployments, &name).await?;
-            awaited.gone.push(name);
+            pending.gone.push(name);
         }
-        let is_empty = match self.until_gone(&awaited, end).await {
-            Err(error @ Error::NotReady { .. }) if awaited.is_spent() => {
+        let is_empty = match self.until_gone(&pending, end).await {
+            Err(error @ Error::NotReady { .. }) if pending.is_spent() => {
                 tracing::warn!(
                     error = format_args!("{error:#}"),
                     "the budget is spent: the network of the zone is closed although this is left"
@@ -335,7 +335,7 @@ impl There {
             gone => gone.map(|()| true)?,
         };
         let elsewhere = match elsewhere {
-            None if pods_first => self.until_ready(&awaited.written, end).await.err(),
+            None if pods_first => self.until_ready(&pending.written, end).await.err(),
             other => other,
         };
         Ok(Arrived { elsewhere, is_empty })
@@ -390,16 +390,16 @@ impl There {
     /// as soon as the deletions are requested. So the machines of deleted deployments, of a hibernated shoot
     /// and of an isolated zone are awaited too, because machines are drained first. An overdue machine of an
     /// isolated zone is only logged.
-    async fn until_gone(&self, awaited: &Awaited<'_>, end: Instant) -> Result<()> {
-        for old in &awaited.gone {
+    async fn until_gone(&self, pending: &PendingChanges<'_>, end: Instant) -> Result<()> {
+        for old in &pending.gone {
             wait::until_gone(&self.deployments, old, left(end)).await?;
         }
         let is_of_gone = |machine: &Machine| {
             let of = machine.labels().get(labels::NAME);
-            of.is_some_and(|of| awaited.gone.contains(of))
+            of.is_some_and(|of| pending.gone.contains(of))
         };
         let is_isolated = |machine: &Machine| {
-            awaited
+            pending
                 .isolated
                 .is_some_and(|zone| isolation::is_in(machine, zone))
         };
@@ -410,7 +410,7 @@ impl There {
                     machine = name,
                     "it does not go, and its zone is cut off all the same"
                 );
-            } else if awaited.hibernated || is_of_gone(&machine) || is_isolated(&machine) {
+            } else if pending.hibernated || is_of_gone(&machine) || is_isolated(&machine) {
                 wait::until_gone(&self.machines, &machine.name_any(), left(end)).await?;
             }
         }
