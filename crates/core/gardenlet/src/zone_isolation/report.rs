@@ -22,7 +22,7 @@ const CLOSED: &str = "SubnetIsolation: the network is closed";
 /// The garden does not answer.
 pub(crate) async fn worker(status_writer: &StatusWriter<'_>, zone: &str, worker: &Worker) -> Result<()> {
     match report(worker.default_status()) {
-        Some(report) => awaited(status_writer, zone, &format!("Worker: {report}"))
+        Some(report) => write_progress(status_writer, zone, &format!("Worker: {report}"))
             .await
             .map(drop),
         None => Ok(()),
@@ -42,7 +42,7 @@ pub(crate) async fn isolation(
         return Ok(());
     }
     let report = closing(object);
-    let former = awaited(status_writer, zone, &report).await?;
+    let former = write_progress(status_writer, zone, &report).await?;
     if former.is_some_and(|former| report.starts_with(CLOSED) && !former.contains(CLOSED)) {
         let note = format!("The network of zone {zone} is closed.");
         status_writer.note("ZoneNetworkClosed", &note).await;
@@ -58,14 +58,18 @@ pub(crate) async fn budget(status_writer: &StatusWriter<'_>, zone: &str, shoot: 
     let status = shoot.status.as_ref();
     let error = status.and_then(|status| status.last_errors.first());
     let report = error.map_or("", |error| error.description.as_str());
-    awaited(status_writer, zone, report).await.map(drop)
+    write_progress(status_writer, zone, report).await.map(drop)
 }
 
 /// Writes the condition. Returns the former message; `None` if the condition had this report already.
-async fn awaited(status_writer: &StatusWriter<'_>, zone: &str, report: &str) -> Result<Option<String>> {
+async fn write_progress(
+    status_writer: &StatusWriter<'_>,
+    zone: &str,
+    report: &str,
+) -> Result<Option<String>> {
     let mut former = None;
     let written = status_writer.write_if(|newest| {
-        let patch = zone_isolation::zone_status::awaited(newest, zone, report, &clock::now_k8s());
+        let patch = zone_isolation::zone_status::progress(newest, zone, report, &clock::now_k8s());
         former = patch.is_some().then(|| message(newest));
         Ok(patch)
     });

@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use crate::{name_list::names, zone_isolation};
 
 /// Characters of a provider's report in the message.
-const AWAITED: usize = 300;
+const LONGEST_REPORT: usize = 300;
 
 /// The record of a zone, without the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,13 +276,13 @@ pub(crate) fn refused_with_request(shoot: &Shoot, zone: &str, now: &Time) -> Opt
 }
 
 /// The present wait, as the provider reports the wait. Only while a phase is in progress.
-pub(crate) fn awaited(shoot: &Shoot, zone: &str, words: &str, now: &Time) -> Option<Value> {
+pub(crate) fn progress(shoot: &Shoot, zone: &str, words: &str, now: &Time) -> Option<Value> {
     let entry = Entry::from_record(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
     if entry.status != Status::InProgress {
         return None;
     }
     let (status, reason, message) = entry.describe(shoot, now);
-    let words: String = words.trim_end_matches('.').chars().take(AWAITED).collect();
+    let words: String = words.trim_end_matches('.').chars().take(LONGEST_REPORT).collect();
     let message = if words.is_empty() {
         message
     } else {
@@ -362,7 +362,11 @@ pub(crate) fn ended(shoot: &Shoot, cuts_off: bool, now: &Time) -> Option<Value> 
 pub(crate) fn ended_without_others(shoot: &Shoot, report: &str, now: &Time) -> Option<Value> {
     let entry = Entry::from_record(recorded(shoot)?).with(Phase::Failover, Status::Done);
     let (status, _, message) = entry.describe(shoot, now);
-    let report: String = report.trim_end_matches('.').chars().take(AWAITED).collect();
+    let report: String = report
+        .trim_end_matches('.')
+        .chars()
+        .take(LONGEST_REPORT)
+        .collect();
     let message = format!("{message} {report}.");
     written(
         shoot,

@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{
-    Retry, aborting, admitted, awaited, begun, delayed, ended, ended_without_others, failed, named, refused,
+    Retry, aborting, admitted, begun, delayed, ended, ended_without_others, failed, named, progress, refused,
     spent,
 };
 
@@ -277,14 +277,14 @@ fn a_failover_has_one_budget() {
         Some("2026-01-01T12:20:00Z"),
         "the budget has a bound"
     );
-    let patch = awaited(&away, "z", "Worker: w", &at("12:05:01")).unwrap();
+    let patch = progress(&away, "z", "Worker: w", &at("12:05:01")).unwrap();
     let (_, message) = condition(&patch);
     assert!(
         message.ends_with("10 minutes of the budget are left. Now: Worker: w."),
         "{message}"
     );
     assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
-    let patch = awaited(&away, "z", "SubnetIsolation: s", &at("12:15:00")).unwrap();
+    let patch = progress(&away, "z", "SubnetIsolation: s", &at("12:15:00")).unwrap();
     let (_, message) = condition(&patch);
     assert!(
         message.contains("The budget was spent at 2026-01-01T12:15:00Z"),
@@ -418,7 +418,7 @@ fn a_refusal_is_told_by_its_reason() {
 fn what_is_awaited_is_told_in_the_words_of_whoever_is_at_work() {
     let under_way = shoot("z", Some(("Failover", "InProgress")));
     let words = "Worker: 2 machines leave zone one.";
-    let patch = awaited(&under_way, "z", words, &now()).unwrap();
+    let patch = progress(&under_way, "z", words, &now()).unwrap();
     assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover InProgress");
     let (reason, message) = condition(&patch);
     assert_eq!(reason, "FailoverInProgress");
@@ -427,11 +427,11 @@ fn what_is_awaited_is_told_in_the_words_of_whoever_is_at_work() {
         "{message}"
     );
     assert_eq!(
-        awaited(&after(under_way, &patch), "z", words, &now()),
+        progress(&after(under_way, &patch), "z", words, &now()),
         None,
         "told already"
     );
-    let long = awaited(
+    let long = progress(
         &shoot("z", Some(("Failover", "InProgress"))),
         "z",
         &"x".repeat(2000),
@@ -444,13 +444,13 @@ fn what_is_awaited_is_told_in_the_words_of_whoever_is_at_work() {
         ("Failback", "Done"),
     ] {
         assert_eq!(
-            awaited(&shoot("z", Some(recorded)), "z", words, &now()),
+            progress(&shoot("z", Some(recorded)), "z", words, &now()),
             None,
             "{recorded:?}"
         );
     }
     assert_eq!(
-        awaited(&shoot("z", Some(("Failover", "InProgress"))), "y", words, &now()),
+        progress(&shoot("z", Some(("Failover", "InProgress"))), "y", words, &now()),
         None
     );
 }
