@@ -46,7 +46,7 @@ impl Machine {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use kube::{ResourceExt, runtime::watcher::Event};
-    use runtime::client::informer::Kept;
+    use runtime::client::informer::InformerStore;
     use serde_json::json;
 
     use super::*;
@@ -70,7 +70,7 @@ mod tests {
 
     /// Follows Nodes like an agent.
     #[derive(Default)]
-    struct Fleet(Kept<Machine>);
+    struct Fleet(InformerStore<Machine>);
 
     impl Fleet {
         fn take(&mut self, event: Event<Node>) -> Option<&Machines> {

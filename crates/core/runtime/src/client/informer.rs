@@ -20,12 +20,12 @@ pub type Known<V> = Option<Arc<BTreeMap<String, V>>>;
 
 /// The known values, and a list that is still being read.
 #[derive(Debug)]
-pub struct Kept<V> {
+pub struct InformerStore<V> {
     known: Option<BTreeMap<String, V>>,
     arriving: BTreeMap<String, V>,
 }
 
-impl<V> Default for Kept<V> {
+impl<V> Default for InformerStore<V> {
     fn default() -> Self {
         Self {
             known: None,
@@ -46,7 +46,7 @@ pub async fn follow<K, V>(
     K: Watched + Resource<DynamicType = ()>,
     V: Clone + Debug + PartialEq,
 {
-    let mut kept = Kept::default();
+    let mut store = InformerStore::default();
     let mut away = false;
     // The list is read with quorum (the default): an API server that is behind must not make an object
     // disappear.
@@ -56,7 +56,7 @@ pub async fn follow<K, V>(
         match event {
             Ok(event) => {
                 away = false;
-                if let Some(known) = kept.take(event, &read) {
+                if let Some(known) = store.take(event, &read) {
                     sender.send_replace(Some(Arc::new(known.clone())));
                 }
             }
@@ -71,7 +71,7 @@ pub async fn follow<K, V>(
     }
 }
 
-impl<V: PartialEq> Kept<V> {
+impl<V: PartialEq> InformerStore<V> {
     /// Takes an event of the watch. Returns the known values if the event changed the values.
     pub fn take<K: Resource>(
         &mut self,
@@ -134,9 +134,9 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name}, "data": {"value": value}})).unwrap()
     }
 
-    fn take(kept: &mut Kept<String>, event: Event<ConfigMap>) -> Option<Vec<String>> {
+    fn take(store: &mut InformerStore<String>, event: Event<ConfigMap>) -> Option<Vec<String>> {
         let value = |object: &ConfigMap| object.data.as_ref()?.get("value").filter(|v| *v != "-").cloned();
-        let known = kept.take(event, value)?;
+        let known = store.take(event, value)?;
         Some(
             known
                 .iter()
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_list_counts_when_it_is_complete_and_changes_are_told_once() {
-        let mut kept = Kept::default();
-        let mut take = |event| take(&mut kept, event);
+        let mut store = InformerStore::default();
+        let mut take = |event| take(&mut store, event);
         // Events before the first list are not the complete state.
         assert_eq!(take(Event::Apply(object("a", "1"))), None);
         assert_eq!(take(Event::Init), None);
