@@ -24,7 +24,7 @@ use crate::Context;
 /// Only a safety net: the deletion of an installation triggers the controller.
 const DELETION_REQUEUE: Duration = Duration::from_secs(60);
 
-struct Kept {
+struct RegistrationFinalizer {
     context: Context,
 }
 
@@ -45,11 +45,11 @@ pub async fn run(context: Context) {
         },
     );
     let settings = context.runner();
-    let kept = Arc::new(Kept { context });
-    runner::run(controller, move |_| registrations.clone(), kept, settings).await;
+    let reconciler = Arc::new(RegistrationFinalizer { context });
+    runner::run(controller, move |_| registrations.clone(), reconciler, settings).await;
 }
 
-impl Reconciler<ControllerRegistration> for Kept {
+impl Reconciler<ControllerRegistration> for RegistrationFinalizer {
     const NAME: &'static str = "controller-registration-in-use";
     const FINALIZER: Option<&'static str> = Some(CONTROLLER_REGISTRATION);
 
