@@ -15,7 +15,7 @@ use kube::{
     Api, ResourceExt,
     runtime::reflector::{ObjectRef, Store},
 };
-use parts::{Residency, ShootState, shoot_state::Kept, tenant};
+use parts::{Residency, ShootState, shoot_state::ShootStateWrite, tenant};
 use placement::names;
 use runtime::{
     Error, Result,
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use super::{
     changes,
     debounce::{Debounce, Pace},
-    duty::{Stage, kept, not_synced, tell_left_out, up_to_date},
+    duty::{Stage, not_synced, sync_stage, tell_left_out, up_to_date},
     gauge::Gauges,
 };
 use crate::{Context, MANAGER, care, shoots::is_hosted};
@@ -110,7 +110,7 @@ impl Reconciler<Shoot> for Sync {
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let key = key(&shoot);
-        let Some(stage) = kept(&shoot, &self.context.seed_name) else {
+        let Some(stage) = sync_stage(&shoot, &self.context.seed_name) else {
             self.gauges.forget(&shoot);
             return Ok(Next::Change);
         };
@@ -125,7 +125,7 @@ impl Reconciler<Shoot> for Sync {
         let Some(shoot) = api.get_opt(&shoot.name_any()).await? else {
             return Ok(Next::Change);
         };
-        let Some(stage) = kept(&shoot, &self.context.seed_name) else {
+        let Some(stage) = sync_stage(&shoot, &self.context.seed_name) else {
             return Ok(Next::Change);
         };
         self.changes().begin(&key);
@@ -139,8 +139,8 @@ impl Reconciler<Shoot> for Sync {
             return Ok(Next::After(MISSING_OBJECT_PAUSE));
         }
         self.tell(&api, &shoot, outcome.as_ref()).await?;
-        let kept = outcome.map_err(patiently)?;
-        self.gauges.synced(&shoot, &kept);
+        let write = outcome.map_err(patiently)?;
+        self.gauges.synced(&shoot, &write);
         self.changes().done(&key, stage, Instant::now());
         Ok(Next::After(self.rest(&key, stage).unwrap_or_default()))
     }
@@ -153,7 +153,7 @@ impl Reconciler<Shoot> for Sync {
 }
 
 impl Sync {
-    async fn sync(&self, shoot: &Shoot) -> Result<Kept> {
+    async fn sync(&self, shoot: &Shoot) -> Result<ShootStateWrite> {
         let residency = Residency {
             seed: self.context.seed.clone(),
             settings: Arc::clone(&self.context.settings),
@@ -164,7 +164,12 @@ impl Sync {
     }
 
     /// Reports the age, and the obstacle to a newer ShootState.
-    async fn tell(&self, api: &Api<Shoot>, shoot: &Shoot, outcome: Result<&Kept, &Error>) -> Result<()> {
+    async fn tell(
+        &self,
+        api: &Api<Shoot>,
+        shoot: &Shoot,
+        outcome: Result<&ShootStateWrite, &Error>,
+    ) -> Result<()> {
         if let Err(Error::NotOwner(_)) = outcome {
             return Ok(());
         }
@@ -173,8 +178,8 @@ impl Sync {
         conditions::change(MANAGER, api, &shoot.name_any(), "constraints", |list| {
             let old = find_condition(list, SHOOT_STATE_UP_TO_DATE).cloned();
             match &outcome {
-                Ok(kept) => {
-                    tell_left_out(list, &kept.left_out, &now);
+                Ok(write) => {
+                    tell_left_out(list, &write.left_out, &now);
                     let period = config.shoot_state.shoot_state_sync_period / 2;
                     if let Some(new) = up_to_date(old.as_ref(), period, &now) {
                         list.retain(|condition| condition.type_ != new.type_);

@@ -23,7 +23,7 @@ pub(super) enum Stage {
 
 /// The stage of the shoot, if this seed owns the shoot and so keeps the ShootState up to date. During a move,
 /// a restore or a deletion, the flow writes the ShootState, and the namespace is incomplete.
-pub(super) fn kept(shoot: &Shoot, seed: &str) -> Option<Stage> {
+pub(super) fn sync_stage(shoot: &Shoot, seed: &str) -> Option<Stage> {
     let status = shoot.status.as_ref()?;
     let last = status.last_operation.as_ref()?;
     let stage = match (last.type_, last.state) {
@@ -112,13 +112,17 @@ mod tests {
             ("Migrate", "Succeeded", None),
             ("Delete", "Error", None),
         ] {
-            assert_eq!(kept(&shoot("a", type_, state), "a"), stage, "{type_} {state}");
-            let elsewhere = kept(&shoot("a", type_, state), "b");
+            assert_eq!(
+                sync_stage(&shoot("a", type_, state), "a"),
+                stage,
+                "{type_} {state}"
+            );
+            let elsewhere = sync_stage(&shoot("a", type_, state), "b");
             assert_eq!(elsewhere, None, "meant for it, and not its own");
         }
         let mut going = shoot("a", "Reconcile", "Succeeded");
         going.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
-        assert_eq!(kept(&going, "a"), None);
+        assert_eq!(sync_stage(&going, "a"), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::{OnceLock, atomic::AtomicU64};
 
 use kube::ResourceExt;
-use parts::shoot_state::Kept;
+use parts::shoot_state::ShootStateWrite;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
@@ -51,12 +51,12 @@ impl Gauges {
     }
 
     /// Records that the ShootState is up to date now.
-    pub(super) fn synced(&self, shoot: &Shoot, kept: &Kept) {
+    pub(super) fn synced(&self, shoot: &Shoot, write: &ShootStateWrite) {
         let now = clock::now().as_millisecond();
         #[allow(clippy::cast_precision_loss)] // exact for some hundred thousand years
         let seconds = now as f64 / 1000.0;
         self.synced.get_or_create(&labels(shoot)).set(seconds);
-        let bytes = i64::try_from(kept.bytes).unwrap_or(i64::MAX);
+        let bytes = i64::try_from(write.bytes).unwrap_or(i64::MAX);
         self.bytes.get_or_create(&labels(shoot)).set(bytes);
     }
 

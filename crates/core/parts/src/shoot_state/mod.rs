@@ -45,7 +45,7 @@ pub(crate) use content::{Referenced, referenced};
 pub use entries::{ENTRY_TYPE, from_shoot_state, is_carried, to_shoot_state};
 pub(crate) use opened::Opened;
 pub use opened::ShootStateCache;
-pub use writer::Kept;
+pub use writer::ShootStateWrite;
 
 use self::{
     opened::Pieces,
@@ -98,8 +98,8 @@ impl ShootState {
     /// `ShootStateComplete` of the Shoot names this state. An error here would stop the move while the
     /// shoot's API is down.
     pub async fn persist(f: &Facts) -> Result<()> {
-        let kept = keep(&f.garden, &f.residency, &f.shoot, true).await?;
-        left_out::report(f, &kept.left_out).await
+        let write = write_state(&f.garden, &f.residency, &f.shoot, true).await?;
+        left_out::report(f, &write.left_out).await
     }
 
     /// "Checking that the state of the shoot can be carried": fails for state that no destination could
@@ -127,7 +127,11 @@ impl ShootState {
     /// Only for a shoot that is complete and settled in this seed, because missing objects are dropped. Fails
     /// without a write when the namespace lacks a key of the shoot. State that no other seed can restore is
     /// left out, and named in the result.
-    pub async fn sync(garden: &Garden, residency: &Residency, shoot: &gardencore::Shoot) -> Result<Kept> {
+    pub async fn sync(
+        garden: &Garden,
+        residency: &Residency,
+        shoot: &gardencore::Shoot,
+    ) -> Result<ShootStateWrite> {
         if residency.namespace_state().await? != NamespaceState::Active {
             return Err(incomplete(residency, "it is not there, or being deleted"));
         }
@@ -141,7 +145,7 @@ impl ShootState {
         if let Some(missing) = config::CARRIED.iter().find(|name| !is_there(name)) {
             return Err(incomplete(residency, &format!("Secret {missing} is not there")));
         }
-        keep(garden, residency, shoot, false).await
+        write_state(garden, residency, shoot, false).await
     }
 }
 
@@ -172,16 +176,16 @@ fn incomplete(residency: &Residency, why: &str) -> Error {
 }
 
 /// `overlay`: entries of the ShootState stay where the namespace has no newer entry.
-async fn keep(
+async fn write_state(
     garden: &Garden,
     residency: &Residency,
     shoot: &gardencore::Shoot,
     overlay: bool,
-) -> Result<Kept> {
+) -> Result<ShootStateWrite> {
     let place = StateStore::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
     for _ in 0..ATTEMPTS {
-        match Box::pin(try_keep(&place, residency, shoot, overlay)).await {
-            Ok(kept) => return Ok(kept),
+        match Box::pin(try_write_state(&place, residency, shoot, overlay)).await {
+            Ok(write) => return Ok(write),
             Err(Unwritten::Failed(error)) => return Err(error),
             Err(Unwritten::Collided) => {}
         }
@@ -195,12 +199,12 @@ async fn keep(
     ))
 }
 
-async fn try_keep(
+async fn try_write_state(
     place: &StateStore,
     residency: &Residency,
     shoot: &gardencore::Shoot,
     overlay: bool,
-) -> Result<Kept, Unwritten> {
+) -> Result<ShootStateWrite, Unwritten> {
     let found = place.state(&shoot.uid().unwrap_or_default()).await?;
     let state = found.ok_or_else(|| {
         Error::not_ready(
@@ -217,10 +221,10 @@ async fn try_keep(
     let mut pieces = Overlay::new(Writer::new(place.clone(), state, epoch)?, before).await?;
     let mut unfit = Unfit::LeftOut(Vec::new());
     collect::collect(residency, Some(&mut pieces), &mut unfit).await?;
-    let kept = pieces.finish().await?;
-    Ok(Kept {
+    let write = pieces.finish().await?;
+    Ok(ShootStateWrite {
         left_out: unfit.into_left_out(),
-        ..kept
+        ..write
     })
 }
 

@@ -7,7 +7,7 @@ use runtime::Error;
 use super::{
     opened::Pieces,
     piece::{Key, Piece},
-    writer::{Kept, Unwritten, Writer},
+    writer::{ShootStateWrite, Unwritten, Writer},
 };
 
 /// Takes the present pieces in their order.
@@ -50,7 +50,7 @@ impl Overlay {
     }
 
     /// Finishes after the last present piece.
-    pub(super) async fn finish(mut self) -> Result<Kept, Unwritten> {
+    pub(super) async fn finish(mut self) -> Result<ShootStateWrite, Unwritten> {
         while let Some(before) = self.next.take() {
             self.keep(before).await?;
             self.step().await?;

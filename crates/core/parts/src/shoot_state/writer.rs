@@ -60,7 +60,7 @@ impl From<Error> for Unwritten {
 
 /// Result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct ShootStateWrite {
     /// Whether the content changed.
     pub changed: bool,
     /// Size of the text in bytes.
@@ -145,7 +145,7 @@ impl Writer {
     }
 
     /// Writes the rest after the last piece, and deletes the leftovers.
-    pub(super) async fn finish(mut self) -> Result<Kept, Unwritten> {
+    pub(super) async fn finish(mut self) -> Result<ShootStateWrite, Unwritten> {
         if let Some(chunks) = &mut self.chunks
             && let Some(rest) = std::mem::take(&mut chunks.splitter).rest()
         {
@@ -156,7 +156,7 @@ impl Writer {
             chunk_attempt: None,
             ..self.state.spec.clone()
         } != spec;
-        let kept = Kept {
+        let write = ShootStateWrite {
             changed,
             bytes: self.whole.size(),
             chunks: spec.in_chunks.as_ref().map_or(0, |chunks| chunks.chunks.len()),
@@ -166,7 +166,7 @@ impl Writer {
             self.commit(&spec).await?;
         }
         self.clean_up().await?;
-        Ok(kept)
+        Ok(write)
     }
 
     /// The spec to write into the ShootState.
