@@ -111,7 +111,7 @@ fn with_type<T: serde::Serialize>(object: &T, version: &str, kind: &str) -> Resu
 
 /// The state that must be equal after a move.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct PreservedState {
     /// Every object that was made: name to uid, resourceVersion and content.
     pub objects: BTreeMap<String, (Option<String>, Option<String>, String)>,
     /// The certificate authority that the user's kubeconfig trusts.
@@ -120,8 +120,8 @@ pub struct Kept {
     pub secrets: BTreeMap<String, Value>,
 }
 
-/// Reads the state that must be kept, from the shoot through its own name and from the hosting seed.
-pub async fn read(shoot: &UserShoot, seed: &Client) -> Result<Kept> {
+/// Reads the state that must be preserved, from the shoot through its own name and from the hosting seed.
+pub async fn read(shoot: &UserShoot, seed: &Client) -> Result<PreservedState> {
     let client = shoot.client().await?;
     let selected = ListParams::default().labels(MADE);
     let mut objects = BTreeMap::new();
@@ -158,14 +158,14 @@ pub async fn read(shoot: &UserShoot, seed: &Client) -> Result<Kept> {
             (secret.name_any(), content)
         })
         .collect();
-    Ok(Kept {
+    Ok(PreservedState {
         objects,
         ca: ca.context("the kubeconfig has no certificate authority")?,
         secrets,
     })
 }
 
-impl Kept {
+impl PreservedState {
     /// The differences; empty without a difference.
     #[must_use]
     pub fn differences(&self, after: &Self) -> Vec<String> {

@@ -40,7 +40,7 @@ struct Before {
     technical_id: String,
     token: String,
     user: String,
-    kept: proof::Kept,
+    preserved: proof::PreservedState,
     fleet: Fleet,
     web: Web,
     counts: Counts,
@@ -116,7 +116,7 @@ async fn make_and_fill(landscape: &Landscape, shoot: &UserShoot) -> Result<Befor
     }
     Ok(Before {
         user: proof::whoami(shoot, &token).await?,
-        kept: proof::read(shoot, landscape.seed(&seed)?).await?,
+        preserved: proof::read(shoot, landscape.seed(&seed)?).await?,
         counts: web.counts(&client).await?,
         at: Instant::now(),
         fleet,
@@ -219,7 +219,7 @@ async fn prove(
     let book = &moved.book;
     say("What this proves");
     let differences = before
-        .kept
+        .preserved
         .differences(&proof::read(shoot, landscape.seed(to)?).await?);
     let lost = book.lost(&shoot.client().await?).await?;
     let back = book.versions_that_went_back();
@@ -229,7 +229,7 @@ async fn prove(
     let still = proof::whoami(shoot, &before.token).await?;
     println!(
         "data        {} objects read back, {} differences",
-        before.kept.objects.len(),
+        before.preserved.objects.len(),
         differences.len()
     );
     println!(
@@ -239,7 +239,10 @@ async fn prove(
         back.len()
     );
     println!("identity    same CA; a token made before the move is still {still}");
-    println!("secrets     {} carried, byte for byte", before.kept.secrets.len());
+    println!(
+        "secrets     {} carried, byte for byte",
+        before.preserved.secrets.len()
+    );
     println!(
         "left behind on {}: {}",
         before.seed,
