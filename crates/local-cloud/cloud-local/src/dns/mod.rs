@@ -5,5 +5,5 @@ mod text;
 mod update;
 
 pub use server::Server;
-pub use text::{Change, Held, change, only_while};
+pub use text::{Change, TextRecord, change, only_while};
 pub use update::{RecordSet, Records, absolute, remove, replace, replace_while};

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    text::{Held, held},
+    text::{TextRecord, read_text_record},
     update::{RecordSet, Records, absolute},
 };
 
@@ -127,9 +127,9 @@ impl Server {
     }
 
     /// The text record of a name.
-    pub async fn text_of(&self, name: &Name) -> Result<Held> {
+    pub async fn text_of(&self, name: &Name) -> Result<TextRecord> {
         let answer = self.ask(name, RecordType::TXT).await?;
-        held(&answer, name).ok_or_else(|| self.not_as_an_authority(name, &answer))
+        read_text_record(&answer, name).ok_or_else(|| self.not_as_an_authority(name, &answer))
     }
 
     /// The record sets of a name for the types that an update of these records changes.

@@ -15,7 +15,7 @@ use super::update::{LONGEST_TEXT, message, no_set, whole_set};
 
 /// The text record of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum TextRecord {
     /// No text record.
     Nothing,
     /// Exactly this text, as a single string.
@@ -37,7 +37,7 @@ pub struct Change {
 
 /// Parses the authoritative answer to a query for the texts of a name. `None`: the answer is not
 /// authoritative.
-pub(super) fn held(answer: &Message, name: &Name) -> Option<Held> {
+pub(super) fn read_text_record(answer: &Message, name: &Name) -> Option<TextRecord> {
     let code = answer.metadata.response_code;
     if !matches!(code, ResponseCode::NoError | ResponseCode::NXDomain) || !answer.metadata.authoritative {
         return None;
@@ -46,23 +46,25 @@ pub(super) fn held(answer: &Message, name: &Name) -> Option<Held> {
     for record in &answer.answers {
         match &record.data {
             // Also if the target of the alias has a text.
-            RData::CNAME(_) => return Some(Held::Other("is an alias".into())),
+            RData::CNAME(_) => return Some(TextRecord::Other("is an alias".into())),
             RData::TXT(text) if record.name == *name && record.dns_class == DNSClass::IN => texts.push(text),
             _ => {}
         }
     }
     Some(match texts.as_slice() {
-        [] => Held::Nothing,
+        [] => TextRecord::Nothing,
         [text] => one(text),
-        several => Held::Other(format!("has {} texts instead of one", several.len())),
+        several => TextRecord::Other(format!("has {} texts instead of one", several.len())),
     })
 }
 
-fn one(text: &TXT) -> Held {
+fn one(text: &TXT) -> TextRecord {
     match text.txt_data.as_ref() {
-        [only] => String::from_utf8(only.to_vec())
-            .map_or_else(|_| Held::Other("has a text that is not UTF-8".into()), Held::Text),
-        several => Held::Other(format!("has a text of {} strings instead of one", several.len())),
+        [only] => String::from_utf8(only.to_vec()).map_or_else(
+            |_| TextRecord::Other("has a text that is not UTF-8".into()),
+            TextRecord::Text,
+        ),
+        several => TextRecord::Other(format!("has a text of {} strings instead of one", several.len())),
     }
 }
 

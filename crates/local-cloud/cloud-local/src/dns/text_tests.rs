@@ -12,7 +12,7 @@ use hickory_proto::{
 
 use super::{
     super::update::{Records, absolute, replace},
-    Change, Held, change, held, only_while,
+    Change, TextRecord, change, only_while, read_text_record,
 };
 
 fn name() -> Name {
@@ -53,13 +53,13 @@ fn shown(records: &[Record]) -> Vec<String> {
 
 #[test]
 fn a_name_has_one_text_or_what_is_wrong_is_said() {
-    let read = |records| held(&answer(records), &name()).unwrap();
-    assert_eq!(read(vec![]), Held::Nothing);
-    assert_eq!(read(vec![text(&[b"seed-a"])]), Held::Text("seed-a".into()));
+    let read = |records| read_text_record(&answer(records), &name()).unwrap();
+    assert_eq!(read(vec![]), TextRecord::Nothing);
+    assert_eq!(read(vec![text(&[b"seed-a"])]), TextRecord::Text("seed-a".into()));
     let wrong = |records, part: &str| {
         let found = read(records);
         assert!(
-            matches!(&found, Held::Other(what) if what.contains(part)),
+            matches!(&found, TextRecord::Other(what) if what.contains(part)),
             "{found:?}"
         );
     };
@@ -74,17 +74,17 @@ fn a_name_has_one_text_or_what_is_wrong_is_said() {
     foreign.name = absolute("other.internal.example").unwrap();
     let mut chaos = text(&[b"seed-b"]);
     chaos.dns_class = DNSClass::CH;
-    assert_eq!(read(vec![foreign, chaos]), Held::Nothing);
+    assert_eq!(read(vec![foreign, chaos]), TextRecord::Nothing);
 }
 
 #[test]
 fn only_an_authority_knows() {
     let mut cached = answer(vec![text(&[b"seed-a"])]);
     cached.metadata.authoritative = false;
-    assert_eq!(held(&cached, &name()), None);
+    assert_eq!(read_text_record(&cached, &name()), None);
     let mut broken = answer(vec![]);
     broken.metadata.response_code = ResponseCode::ServFail;
-    assert_eq!(held(&broken, &name()), None);
+    assert_eq!(read_text_record(&broken, &name()), None);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use api::{
     extensions::{DNSRecord, RecordType},
     meta::ErrorCode,
 };
-use cloud_local::dns::{Change, Held, absolute};
+use cloud_local::dns::{Change, TextRecord, absolute};
 use hickory_proto::rr::Name;
 use kube::ResourceExt;
 use mutation::Mutation;
@@ -89,7 +89,7 @@ impl RecordClaim {
 
     /// The change that writes this claim. `None`: the record already matches. An error: the claim is refused,
     /// now or for ever.
-    pub(super) fn write(&self, epoch: &Held, owner: &Held) -> Result<Option<Changes>> {
+    pub(super) fn write(&self, epoch: &TextRecord, owner: &TextRecord) -> Result<Option<Changes>> {
         let found = self.parse_record(epoch, owner)?;
         let write = match found.claim(self.identity.clone(), self.epoch) {
             Err(_) if Mutation::OwnerRecordReplaced.is_active() => {
@@ -111,7 +111,7 @@ impl RecordClaim {
     ///
     /// The epoch stays, so that the owner in that epoch learns of the end (R17-50), unless the claim is to be
     /// forgotten.
-    pub(super) fn remove(&self, epoch: &Held, owner: &Held) -> Option<Changes> {
+    pub(super) fn remove(&self, epoch: &TextRecord, owner: &TextRecord) -> Option<Changes> {
         // An invalid record is foreign, and must not hold up a deletion.
         let found = self.parse_record(epoch, owner).ok()?;
         let write = if self.forgotten {
@@ -164,7 +164,7 @@ impl RecordClaim {
     }
 
     /// The parsed record, if all values are valid.
-    fn parse_record(&self, epoch: &Held, owner: &Held) -> Result<Record<String>> {
+    fn parse_record(&self, epoch: &TextRecord, owner: &TextRecord) -> Result<Record<String>> {
         let epoch = self.epoch_in(epoch)?;
         Ok(Record {
             identity: self.owner_in(owner)?.map(str::to_owned),
@@ -172,30 +172,30 @@ impl RecordClaim {
         })
     }
 
-    fn epoch_in(&self, held: &Held) -> Result<Option<i64>> {
+    fn epoch_in(&self, found: &TextRecord) -> Result<Option<i64>> {
         let name = &self.epoch_name;
-        match held {
-            Held::Nothing => Ok(None),
-            Held::Text(text) => match epoch_of(text) {
+        match found {
+            TextRecord::Nothing => Ok(None),
+            TextRecord::Text(text) => match epoch_of(text) {
                 Some(epoch) => Ok(Some(epoch)),
                 None => Err(not_ours(
                     name,
                     &format!("has the text {:?}, which is no epoch", short(text)),
                 )),
             },
-            Held::Other(what) => Err(not_ours(name, what)),
+            TextRecord::Other(what) => Err(not_ours(name, what)),
         }
     }
 
-    fn owner_in<'a>(&self, held: &'a Held) -> Result<Option<&'a str>> {
-        match held {
-            Held::Nothing => Ok(None),
-            Held::Text(text) if is_identity(text) => Ok(Some(text)),
-            Held::Text(text) => Err(not_ours(
+    fn owner_in<'a>(&self, found: &'a TextRecord) -> Result<Option<&'a str>> {
+        match found {
+            TextRecord::Nothing => Ok(None),
+            TextRecord::Text(text) if is_identity(text) => Ok(Some(text)),
+            TextRecord::Text(text) => Err(not_ours(
                 &self.name,
                 &format!("has the text {:?}, which is no seed identity", short(text)),
             )),
-            Held::Other(what) => Err(not_ours(&self.name, what)),
+            TextRecord::Other(what) => Err(not_ours(&self.name, what)),
         }
     }
 }

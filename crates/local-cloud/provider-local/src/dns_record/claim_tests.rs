@@ -24,14 +24,14 @@ fn claim() -> RecordClaim {
         .unwrap()
 }
 
-fn text(text: &str) -> Held {
-    Held::Text(text.into())
+fn text(text: &str) -> TextRecord {
+    TextRecord::Text(text.into())
 }
 
-fn text_of(held: &Held) -> Option<String> {
-    match held {
-        Held::Text(text) => Some(text.clone()),
-        Held::Nothing | Held::Other(_) => None,
+fn text_of(found: &TextRecord) -> Option<String> {
+    match found {
+        TextRecord::Text(text) => Some(text.clone()),
+        TextRecord::Nothing | TextRecord::Other(_) => None,
     }
 }
 
@@ -47,11 +47,11 @@ fn both(epoch: &str, owner: &str) -> [Option<String>; 2] {
 #[test]
 fn an_earlier_epoch_is_followed_and_both_names_change_from_what_was_read() {
     let read = [
-        (Held::Nothing, Held::Nothing),
+        (TextRecord::Nothing, TextRecord::Nothing),
         (text("2"), text("seed-b")),
         (text("2"), text("seed-a")),
         // Deleted by a planned move.
-        (text("2"), Held::Nothing),
+        (text("2"), TextRecord::Nothing),
     ];
     for (epoch, owner) in read {
         let changes = claim().write(&epoch, &owner).unwrap().unwrap();
@@ -75,9 +75,9 @@ fn an_epoch_that_is_over_does_not_come_back() {
     let refused = [
         (text("4"), text("seed-b"), "went on elsewhere"),
         (text("4"), text("seed-a"), "went on elsewhere"),
-        (text("4"), Held::Nothing, "nobody's"),
+        (text("4"), TextRecord::Nothing, "nobody's"),
         (text("3"), text("seed-b"), "an epoch has one owner"),
-        (text("3"), Held::Nothing, "ended for ever"),
+        (text("3"), TextRecord::Nothing, "ended for ever"),
         (text("9223372036854775807"), text("seed-b"), "went on elsewhere"),
     ];
     for (epoch, owner, part) in refused {
@@ -96,16 +96,16 @@ fn a_record_that_is_replaced_whatever_it_says_is_noticed() {
 
 #[test]
 fn what_is_not_ours_is_named_and_left_alone() {
-    let other = |what: &str| Held::Other(what.into());
+    let other = |what: &str| TextRecord::Other(what.into());
     let strange = [
-        (Held::Nothing, text("seed-b"), "has no epoch"),
-        (Held::Nothing, text("seed-a"), "has no epoch"),
-        (Held::Nothing, text("v=spf1 -all"), "is no seed identity"),
+        (TextRecord::Nothing, text("seed-b"), "has no epoch"),
+        (TextRecord::Nothing, text("seed-a"), "has no epoch"),
+        (TextRecord::Nothing, text("v=spf1 -all"), "is no seed identity"),
         (text("2"), text("\"seed-b\""), "is no seed identity"),
         (text("2"), other("has 2 texts instead of one"), "2 texts"),
         (
             other("is an alias"),
-            Held::Nothing,
+            TextRecord::Nothing,
             "epoch.owner.one.dev.internal.example. is an alias",
         ),
         (text("two"), text("seed-b"), "is no epoch"),
@@ -119,7 +119,7 @@ fn what_is_not_ours_is_named_and_left_alone() {
         let error = claim().write(&epoch, &owner).unwrap_err();
         assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
         assert!(error.to_string().contains(part), "{error}");
-        if !matches!((&epoch, &owner), (Held::Nothing, Held::Text(_))) {
+        if !matches!((&epoch, &owner), (TextRecord::Nothing, TextRecord::Text(_))) {
             assert_eq!(
                 claim().forgotten().remove(&epoch, &owner),
                 None,
@@ -137,13 +137,13 @@ fn a_removal_leaves_the_epoch_and_whatever_is_not_ours() {
         Some(both("3", ""))
     );
     for (epoch, owner) in [
-        (text("3"), Held::Nothing),
+        (text("3"), TextRecord::Nothing),
         (text("3"), text("seed-b")),
         (text("4"), text("seed-a")),
         (text("4"), text("seed-b")),
         (text("2"), text("seed-a")),
-        (Held::Nothing, text("seed-a")),
-        (Held::Nothing, Held::Nothing),
+        (TextRecord::Nothing, text("seed-a")),
+        (TextRecord::Nothing, TextRecord::Nothing),
     ] {
         assert_eq!(claim().remove(&epoch, &owner), None, "{epoch:?} {owner:?}");
     }
@@ -155,9 +155,9 @@ fn a_shoot_that_goes_takes_its_epoch_along() {
     let forgotten = claim().forgotten();
     for (epoch, owner) in [
         (text("3"), text("seed-a")),
-        (text("3"), Held::Nothing),
+        (text("3"), TextRecord::Nothing),
         (text("2"), text("seed-a")),
-        (text("2"), Held::Nothing),
+        (text("2"), TextRecord::Nothing),
     ] {
         assert_eq!(
             after(forgotten.remove(&epoch, &owner)),
@@ -169,8 +169,8 @@ fn a_shoot_that_goes_takes_its_epoch_along() {
         (text("3"), text("seed-b")),
         (text("2"), text("seed-b")),
         (text("4"), text("seed-a")),
-        (text("4"), Held::Nothing),
-        (Held::Nothing, Held::Nothing),
+        (text("4"), TextRecord::Nothing),
+        (TextRecord::Nothing, TextRecord::Nothing),
     ] {
         assert_eq!(forgotten.remove(&epoch, &owner), None, "{epoch:?} {owner:?}");
     }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use api::extensions::{Cluster, DNSRecord};
-use cloud_local::dns::{self, Held, Server, absolute};
+use cloud_local::dns::{self, Server, TextRecord, absolute};
 use extension::Context;
 use hickory_proto::{
     op::{Message, ResponseCode},
@@ -56,10 +56,10 @@ impl Epoch {
     /// cause.
     async fn check(&self, server: &Server) -> Result<()> {
         let stands = match server.text_of(&self.name).await? {
-            Held::Text(text) if text == self.text => return Ok(()),
-            Held::Text(text) => format!("says {text:?}"),
-            Held::Nothing => "says nothing".to_owned(),
-            Held::Other(what) => what,
+            TextRecord::Text(text) if text == self.text => return Ok(()),
+            TextRecord::Text(text) => format!("says {text:?}"),
+            TextRecord::Nothing => "says nothing".to_owned(),
+            TextRecord::Other(what) => what,
         };
         Err(Error::not_ready(
             TRY_AGAIN,

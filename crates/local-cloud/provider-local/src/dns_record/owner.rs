@@ -5,7 +5,7 @@
 //! concurrent writers, a writer that was stopped in between, and a late update all have the same result. The
 //! values that were read are outdated, the update changes nothing, and the new values are judged again.
 
-use cloud_local::dns::{self, Held, Server};
+use cloud_local::dns::{self, Server, TextRecord};
 use hickory_proto::{op::ResponseCode, rr::Name};
 use runtime::{Error, Result};
 use tracing::info;
@@ -27,7 +27,7 @@ pub(super) async fn write(server: &Server, zone: &Name, claim: &RecordClaim, ttl
         // process of this seed has written meanwhile. That combination would be refused.
         let mut epoch = server.text_of(&claim.epoch_name).await?;
         let owner = server.text_of(&claim.name).await?;
-        if epoch == Held::Nothing && owner != Held::Nothing {
+        if epoch == TextRecord::Nothing && owner != TextRecord::Nothing {
             // Alternatively, both names were written for the first time in between.
             epoch = server.text_of(&claim.epoch_name).await?;
         }
