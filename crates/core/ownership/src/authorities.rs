@@ -20,7 +20,7 @@ const LOOKED_FOR_EVERY: Duration = Duration::from_secs(30);
 /// Found servers stay valid for this time while the lookup fails: an outage of resolvers is not an outage of
 /// the zone. An administrator must stop a server before removing the NS record, because this list and the
 /// caches of resolvers keep the server for a while.
-const KEPT: Duration = Duration::from_secs(10 * 60);
+const SERVERS_VALID_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// More servers than any zone has.
 const MOST: usize = 32;
@@ -204,7 +204,9 @@ impl Authorities {
 impl Finder {
     fn read_cache(&self) -> Option<Known> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone().filter(|known| known.since.elapsed() < KEPT)
+        known
+            .clone()
+            .filter(|known| known.since.elapsed() < SERVERS_VALID_FOR)
     }
 
     /// A server whose address cannot be resolved keeps the addresses of before, as a process of the former
@@ -221,7 +223,9 @@ impl Finder {
                 }
                 Err(why) => {
                     tracing::warn!(%zone, server = %host, why, "the address of a server of the zone cannot be found");
-                    let kept = earlier.remove(&host).filter(|kept| kept.since.elapsed() < KEPT);
+                    let kept = earlier
+                        .remove(&host)
+                        .filter(|kept| kept.since.elapsed() < SERVERS_VALID_FOR);
                     hosts.extend(kept.map(|kept| (host, kept)));
                 }
             }

@@ -45,7 +45,7 @@ use crate::{
 /// Annotation: skips the clean-up. The user knows that no resource outside is lost.
 const SKIP: &str = "shoot.gardener.cloud/skip-cleanup";
 /// Namespaces that every cluster needs.
-const KEPT: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// Interval between two polls: a watch for each of many kinds would cost more than the watches save. Much
 /// shorter than the whole wait.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -414,7 +414,7 @@ fn is_load_balancer(service: &CleanupObject) -> bool {
 }
 
 fn is_users(origins: &BTreeSet<String>, namespace: &CleanupObject) -> bool {
-    !KEPT.contains(&namespace.metadata.name.as_str()) && is_unmanaged(origins, namespace)
+    !SYSTEM_NAMESPACES.contains(&namespace.metadata.name.as_str()) && is_unmanaged(origins, namespace)
 }
 
 /// No extension keeps the object: resource-manager re-applies the objects of ManagedResources at once.

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Number of old sets that are kept where a deployment sets no limit.
-const KEPT: usize = 10;
+const DEFAULT_REVISION_HISTORY_LIMIT: usize = 10;
 
 /// Sets of a deployment, oldest first, with the new set apart.
 pub struct Sets {
@@ -63,7 +63,9 @@ impl Sets {
         limit: Option<i32>,
         is_empty: impl Fn(&MachineSet) -> bool,
     ) -> Vec<&MachineSet> {
-        let kept = limit.map_or(KEPT, |limit| usize::try_from(limit).unwrap_or_default());
+        let kept = limit.map_or(DEFAULT_REVISION_HISTORY_LIMIT, |limit| {
+            usize::try_from(limit).unwrap_or_default()
+        });
         let mut done: Vec<_> = self
             .old
             .iter()
