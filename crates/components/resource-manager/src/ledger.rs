@@ -176,7 +176,7 @@ impl Ledger {
     pub fn of_scope(&self, scope: &Scope) -> Vec<Owner> {
         self.notes()
             .keys()
-            .filter(|owner| scope.holds(owner))
+            .filter(|owner| scope.contains(owner))
             .cloned()
             .collect()
     }

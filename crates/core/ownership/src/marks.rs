@@ -155,7 +155,7 @@ impl OwnershipObject {
     /// The epoch whose data are in the folder of the object. A claim changes no data: the folder has the data
     /// of the epoch that the claim found there (`origin`), if known.
     #[must_use]
-    pub fn holds(self, origin: Option<i64>) -> Option<i64> {
+    pub fn data_epoch(self, origin: Option<i64>) -> Option<i64> {
         match self.mark {
             Mark::Owned | Mark::Sealed => Some(self.epoch),
             Mark::Claimed => origin,

@@ -87,7 +87,7 @@ impl Ownership {
 
     /// The epoch whose snapshots are here.
     fn origin(&self) -> Option<i64> {
-        self.object().holds(self.origin)
+        self.object().data_epoch(self.origin)
     }
 
     /// The epochs of this folder that `origin` continues; empty if the folder does not state the epochs.

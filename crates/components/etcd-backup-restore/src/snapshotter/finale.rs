@@ -63,8 +63,8 @@ impl Worker {
         self.remember(&listing);
         not_behind(&listing, revision)?;
         if let Some(proof) = self.state.proof() {
-            let holds = proof.holds(&listing, revision, self.settings.store.epoch());
-            if self.read_back_by_this_process && holds {
+            let is_valid = proof.is_valid_for(&listing, revision, self.settings.store.epoch());
+            if self.read_back_by_this_process && is_valid {
                 return Ok(proof);
             }
             // Until a newer final snapshot is verified this etcd is not finished. Backups continue if the new

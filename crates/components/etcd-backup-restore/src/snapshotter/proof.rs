@@ -39,7 +39,7 @@ pub struct Proof {
 impl Proof {
     /// Whether a listing still ends with the snapshot, in the epoch of this process, and etcd was not written
     /// to since.
-    pub(super) fn holds(&self, listing: &[Snapshot], revision: i64, epoch: i64) -> bool {
+    pub(super) fn is_valid_for(&self, listing: &[Snapshot], revision: i64, epoch: i64) -> bool {
         let is_end = chain::final_snapshot(listing).is_some_and(|end| end.to_string() == self.snapshot);
         is_end && self.epoch == epoch && self.last_revision == revision
     }
@@ -104,13 +104,19 @@ mod tests {
             sha256: String::new(),
             sealed: false,
         };
-        assert!(proof.holds(&[full(5, 1), last(9, 2), full(9, 3)], 9, 3));
-        assert!(!proof.holds(&[full(5, 1), last(9, 2)], 9, 4), "of another epoch");
-        assert!(!proof.holds(&[full(5, 1), last(9, 2)], 10, 3), "etcd went on");
+        assert!(proof.is_valid_for(&[full(5, 1), last(9, 2), full(9, 3)], 9, 3));
         assert!(
-            !proof.holds(&[last(9, 2), delta(10, 11, 3)], 11, 3),
+            !proof.is_valid_for(&[full(5, 1), last(9, 2)], 9, 4),
+            "of another epoch"
+        );
+        assert!(
+            !proof.is_valid_for(&[full(5, 1), last(9, 2)], 10, 3),
+            "etcd went on"
+        );
+        assert!(
+            !proof.is_valid_for(&[last(9, 2), delta(10, 11, 3)], 11, 3),
             "the store went on"
         );
-        assert!(!proof.holds(&[full(5, 1)], 9, 3), "the snapshot is gone");
+        assert!(!proof.is_valid_for(&[full(5, 1)], 9, 3), "the snapshot is gone");
     }
 }

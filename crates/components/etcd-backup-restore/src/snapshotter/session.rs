@@ -76,7 +76,7 @@ impl Worker {
         self.remember(&listing);
         let recorded = Proof::recorded(&self.settings.store).await?;
         if let Some(proof) =
-            recorded.filter(|proof| proof.holds(&listing, revision, self.settings.store.epoch()))
+            recorded.filter(|proof| proof.is_valid_for(&listing, revision, self.settings.store.epoch()))
         {
             tracing::info!(
                 snapshot = proof.snapshot,

@@ -53,7 +53,7 @@ impl Store {
             let object = held.object();
             // A seed that takes over the shoot without the source's help claims the source's store.
             if object.epoch <= epoch {
-                object.holds(held.origin)
+                object.data_epoch(held.origin)
             } else {
                 Some(object.epoch)
             }

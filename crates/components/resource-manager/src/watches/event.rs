@@ -32,7 +32,7 @@ impl Scope {
 
     /// Whether the objects of this ManagedResource are in this cluster.
     #[must_use]
-    pub fn holds(&self, owner: &Owner) -> bool {
+    pub fn contains(&self, owner: &Owner) -> bool {
         match self {
             Self::Seed => owner.in_seed,
             Self::Shoot(namespace) => !owner.in_seed && owner.namespace == **namespace,

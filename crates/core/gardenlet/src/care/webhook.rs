@@ -275,12 +275,12 @@ impl SeenSelector {
         let mut required = self.match_labels.0.iter();
         let mut expressions = self.match_expressions.first.iter();
         required.all(|(key, wanted)| value(key) == Some(wanted))
-            && expressions.all(|expression| expression.holds(value(&expression.key)))
+            && expressions.all(|expression| expression.matches(value(&expression.key)))
     }
 }
 
 impl SeenExpression {
-    fn holds(&self, value: Option<&str>) -> bool {
+    fn matches(&self, value: Option<&str>) -> bool {
         let is_listed = value.is_some_and(|value| self.values.first.iter().any(|listed| listed == value));
         match self.operator.as_str() {
             "In" => is_listed || value.is_some() && !self.values.is_all,

@@ -305,7 +305,7 @@ fn the_object_says_whose_end_lies_beside_it() {
         (Mark::Claimed, None, None),
     ] {
         assert_eq!(
-            OwnershipObject { epoch: 3, mark }.holds(origin),
+            OwnershipObject { epoch: 3, mark }.data_epoch(origin),
             expected,
             "{mark:?}"
         );

@@ -50,7 +50,7 @@ pub enum Kinds {
 }
 
 impl Kinds {
-    fn holds(self, kind: &str) -> bool {
+    fn contains(self, kind: &str) -> bool {
         match self {
             Self::All => true,
             Self::Only(kinds) => kinds.contains(&kind),
@@ -279,7 +279,7 @@ impl Residency {
         };
         let known = group.recommended_resources().into_iter();
         let mut known: Vec<_> = known
-            .filter(|(kind, can)| can.scope == Scope::Namespaced && kinds.holds(&kind.kind))
+            .filter(|(kind, can)| can.scope == Scope::Namespaced && kinds.contains(&kind.kind))
             .map(|(kind, _)| kind)
             .collect();
         known.sort_by(|a, b| a.kind.cmp(&b.kind));
@@ -457,14 +457,14 @@ mod tests {
 
     #[test]
     fn a_kind_that_nobody_knows_is_handled_with_the_generic_ones() {
-        assert!(GenericExtensions::KINDS.holds("Worker"));
-        assert!(GenericExtensions::KINDS.holds("SomethingNew"));
-        assert!(!GenericExtensions::KINDS.holds("Infrastructure"));
+        assert!(GenericExtensions::KINDS.contains("Worker"));
+        assert!(GenericExtensions::KINDS.contains("SomethingNew"));
+        assert!(!GenericExtensions::KINDS.contains("Infrastructure"));
         // A SubnetIsolation is migrated with the remaining kinds, and removed later.
-        assert!(GenericExtensions::KINDS.holds("SubnetIsolation"));
-        assert!(!GenericExtensions::REMOVED.holds("SubnetIsolation"));
-        assert!(GenericExtensions::REMOVED.holds("Worker"));
-        assert!(DnsRecords::KINDS.holds("DNSRecord"));
-        assert!(!DnsRecords::KINDS.holds("Worker"));
+        assert!(GenericExtensions::KINDS.contains("SubnetIsolation"));
+        assert!(!GenericExtensions::REMOVED.contains("SubnetIsolation"));
+        assert!(GenericExtensions::REMOVED.contains("Worker"));
+        assert!(DnsRecords::KINDS.contains("DNSRecord"));
+        assert!(!DnsRecords::KINDS.contains("Worker"));
     }
 }
