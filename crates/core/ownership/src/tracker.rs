@@ -47,10 +47,10 @@ pub(crate) struct OwnershipTracker {
     terms: Terms,
     state: ClaimState<Moment>,
     /// Present exactly while `state` is `Owner`.
-    held: Option<Box<Held>>,
+    issued: Option<Box<IssuedPermit>>,
 }
 
-struct Held {
+struct IssuedPermit {
     issuer: Issuer,
     settling: Settling,
 }
@@ -62,14 +62,14 @@ impl OwnershipTracker {
             clock,
             terms,
             state: ClaimState::Unconfirmed,
-            held: None,
+            issued: None,
         }
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        match (&self.state, &self.held) {
+        match (&self.state, &self.issued) {
             (ClaimState::Lost(loss), _) => Standing::Lost(loss.clone()),
-            (ClaimState::Owner { .. }, Some(held)) => Standing::Owner(held.issuer.permit()),
+            (ClaimState::Owner { .. }, Some(issued)) => Standing::Owner(issued.issuer.permit()),
             (ClaimState::Owner { .. }, None) | (ClaimState::Unconfirmed, _) => Standing::Unconfirmed,
         }
     }
@@ -85,16 +85,16 @@ impl OwnershipTracker {
         match &self.state {
             ClaimState::Owner { until } => self.own(*until) || expired,
             ClaimState::Lost(loss) => {
-                if let Some(held) = self.held.take() {
-                    held.issuer.end(&loss.to_string());
+                if let Some(issued) = self.issued.take() {
+                    issued.issuer.end(&loss.to_string());
                 }
                 before != self.state
             }
             ClaimState::Unconfirmed => {
                 // The validity ended between two reads of the clock.
-                let over = self.held.take();
-                if let Some(held) = &over {
-                    held.issuer.end(NOT_CONFIRMED_IN_TIME);
+                let over = self.issued.take();
+                if let Some(issued) = &over {
+                    issued.issuer.end(NOT_CONFIRMED_IN_TIME);
                 }
                 over.is_some() || expired
             }
@@ -104,9 +104,9 @@ impl OwnershipTracker {
     /// Ends a permit whose validity is over. True if there was such a permit. A permit expires by the clock
     /// also without this call.
     pub(crate) fn expire(&mut self) -> bool {
-        let over = self.held.take_if(|held| !held.issuer.in_time());
-        if let Some(held) = &over {
-            held.issuer.end(NOT_CONFIRMED_IN_TIME);
+        let over = self.issued.take_if(|issued| !issued.issuer.in_time());
+        if let Some(issued) = &over {
+            issued.issuer.end(NOT_CONFIRMED_IN_TIME);
             self.state = ClaimState::Unconfirmed;
         }
         over.is_some()
@@ -115,12 +115,12 @@ impl OwnershipTracker {
     /// Waits until the permit expires, or for ever without a permit. Meanwhile settles the effects of the
     /// permit's work.
     pub(crate) async fn wait_for_expiry(&mut self) {
-        let Some(held) = &mut self.held else {
+        let Some(issued) = &mut self.issued else {
             return pending().await;
         };
-        while held.issuer.in_time() {
-            let alarm = Box::pin(sleep_until(held.issuer.valid_until()));
-            match select(alarm, Box::pin(held.settling.go_on())).await {
+        while issued.issuer.in_time() {
+            let alarm = Box::pin(sleep_until(issued.issuer.valid_until()));
+            match select(alarm, Box::pin(issued.settling.go_on())).await {
                 Either::Left(((), _)) => {}
                 Either::Right((never, _)) => match never {},
             }
@@ -129,8 +129,8 @@ impl OwnershipTracker {
 
     /// Grants or extends the right until `until`. True if the standing has changed.
     fn own(&mut self, until: Moment) -> bool {
-        if let Some(held) = &self.held
-            && held.issuer.extend(until)
+        if let Some(issued) = &self.issued
+            && issued.issuer.extend(until)
         {
             return false;
         }
@@ -138,7 +138,7 @@ impl OwnershipTracker {
         // new permit is issued.
         let issuer = Issuer::new(self.by.clone(), self.clock.clone(), until);
         let settling = issuer.settling();
-        self.held = Some(Box::new(Held { issuer, settling }));
+        self.issued = Some(Box::new(IssuedPermit { issuer, settling }));
         true
     }
 }
