@@ -57,10 +57,10 @@ struct Run {
 #[derive(Clone)]
 struct Site {
     world: World,
-    kept: Arc<Mutex<Kept>>,
+    state: Arc<Mutex<SiteState>>,
 }
 
-struct Kept {
+struct SiteState {
     random: Rng,
     /// The permit under which the gate is open.
     gate: Option<Permit>,
@@ -78,7 +78,7 @@ fn run(seed: u64, rules: Rules) -> Run {
         let history = History::draw(&mut Rng::with_seed(seed), rules);
         let site = Site {
             world: World::new(history, rules, seed ^ 0x5eed),
-            kept: Arc::new(Mutex::new(Kept {
+            state: Arc::new(Mutex::new(SiteState {
                 random: Rng::with_seed(seed ^ 0x51de),
                 gate: None,
                 is_marked: false,
@@ -92,13 +92,13 @@ fn run(seed: u64, rules: Rules) -> Run {
             Either::Left(((), clients)) => clients.await,
             Either::Right(((), _)) => {}
         }
-        std::mem::take(&mut site.kept().run)
+        std::mem::take(&mut site.state().run)
     })
 }
 
 impl Site {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap()
+    fn state(&self) -> MutexGuard<'_, SiteState> {
+        self.state.lock().unwrap()
     }
 
     fn is_without(&self, rule: Sidecar) -> bool {
@@ -106,11 +106,11 @@ impl Site {
     }
 
     fn break_with(&self, said: String) {
-        self.kept().run.broken.get_or_insert(said);
+        self.state().run.broken.get_or_insert(said);
     }
 
     async fn pass(&self, longest: u64) {
-        let time = self.kept().random.u64(..longest);
+        let time = self.state().random.u64(..longest);
         sleep(Duration::from_millis(time)).await;
     }
 
@@ -127,15 +127,15 @@ impl Site {
 
     fn write(&self) {
         let now = self.world.now();
-        let mut kept = self.kept();
-        let Some(permit) = &kept.gate else { return };
+        let mut state = self.state();
+        let Some(permit) = &state.gate else { return };
         let is_valid = permit.is_valid() || self.is_without(Sidecar::OpensTheGateOnce);
         if !forwards(SealProgress::default(), is_valid) {
             return;
         }
-        kept.run.writes += 1;
-        let is_saved = kept.is_saved;
-        drop(kept);
+        state.run.writes += 1;
+        let is_saved = state.is_saved;
+        drop(state);
         if now >= self.world.history.take_overs[0].begins {
             self.break_with(format!("at {now:?} a write is acknowledged after the fence"));
         }
@@ -156,7 +156,7 @@ impl Site {
             if timeout_at(kill, woken(&self.world, life)).await.is_err() {
                 kills.next();
             }
-            self.kept().gate = None;
+            self.state().gate = None;
             sleep(Duration::from_secs(1)).await;
         }
     }
@@ -183,12 +183,12 @@ impl Site {
     async fn live(&self) {
         if !self.was_sealed_before().await {
             self.watch().await;
-            self.kept().run.sealed += 1;
+            self.state().run.sealed += 1;
         }
         let kill = {
-            let mut kept = self.kept();
-            let is_hit = kept.run.killed < KILLS && kept.random.bool();
-            is_hit.then(|| Duration::from_millis(kept.random.u64(..3 * STEP)))
+            let mut state = self.state();
+            let is_hit = state.run.killed < KILLS && state.random.bool();
+            is_hit.then(|| Duration::from_millis(state.random.u64(..3 * STEP)))
         };
         let seal = async {
             self.seal().await;
@@ -198,11 +198,11 @@ impl Site {
             return seal.await;
         };
         assert!(timeout(kill, seal).await.is_err(), "nothing else ends it");
-        self.kept().run.killed += 1;
+        self.state().run.killed += 1;
     }
 
     async fn was_sealed_before(&self) -> bool {
-        if self.kept().is_marked {
+        if self.state().is_marked {
             return true;
         }
         let bound = self.world.history.terms.settings().store_timeout;
@@ -233,25 +233,25 @@ impl Site {
         let mut guard = SidecarState::default();
         loop {
             let report = reports.borrow_and_update().clone();
-            let used = self.kept().gate.clone();
+            let used = self.state().gate.clone();
             let serves = used.as_ref().is_some_and(Permit::is_valid);
             let was_open = used.is_some();
             let (to, actions) = next_state(guard, SidecarEvent::from_standing(&report.standing, serves));
             guard = to;
             for action in actions {
-                let mut kept = self.kept();
+                let mut state = self.state();
                 match (action, &report.standing) {
                     (SidecarAction::Serve, Standing::Owner(permit)) => {
-                        assert!(kept.gate.is_none(), "the gate is opened twice");
-                        kept.gate = Some(permit.clone());
-                        kept.run.tenures += 1;
+                        assert!(state.gate.is_none(), "the gate is opened twice");
+                        state.gate = Some(permit.clone());
+                        state.run.tenures += 1;
                     }
-                    (SidecarAction::Stop, _) => kept.gate = None,
-                    (SidecarAction::TerminateEtcd, _) => kept.run.suspended += 1,
+                    (SidecarAction::Stop, _) => state.gate = None,
+                    (SidecarAction::TerminateEtcd, _) => state.run.suspended += 1,
                     (SidecarAction::Serve | SidecarAction::Seal, _) => {}
                 }
             }
-            let is_shut = was_open && self.kept().gate.is_none();
+            let is_shut = was_open && self.state().gate.is_none();
             if is_shut
                 && !actions.contains(&SidecarAction::TerminateEtcd)
                 && !actions.contains(&SidecarAction::Seal)
@@ -264,7 +264,7 @@ impl Site {
             if guard == SidecarState::Sealed {
                 return;
             }
-            let used = self.kept().gate.clone();
+            let used = self.state().gate.clone();
             let ends = async {
                 match used {
                     Some(permit) => drop(permit.guard(pending::<()>()).await),
@@ -281,7 +281,7 @@ impl Site {
             self.pass(STEP).await;
             match step {
                 SealStep::Marker => {
-                    self.kept().is_marked = true;
+                    self.state().is_marked = true;
                     done.marker = true;
                 }
                 SealStep::Object => {
@@ -294,9 +294,9 @@ impl Site {
                 }
                 SealStep::FinalSnapshot => {
                     self.until_the_bucket_answers().await;
-                    let mut kept = self.kept();
-                    kept.run.saved += usize::from(!kept.is_saved);
-                    kept.is_saved = true;
+                    let mut state = self.state();
+                    state.run.saved += usize::from(!state.is_saved);
+                    state.is_saved = true;
                     done.final_snapshot = true;
                 }
             }
