@@ -178,7 +178,7 @@ impl<K: ExtensionObject + Resource<Scope = NamespaceResourceScope>> Context<K> {
             let Some(object) = found.filter(|object| object.uid() == self.object.uid()) else {
                 break;
             };
-            let patch = status::kept(&object, outcome);
+            let patch = status::interim(&object, outcome);
             if patch == json!({}) {
                 return Ok(());
             }

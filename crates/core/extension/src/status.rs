@@ -73,7 +73,7 @@ pub fn failed<K: ExtensionObject>(object: &K, operation: Operation, error: &Erro
 
 /// Part of the outcome, written during the operation.
 #[must_use]
-pub fn kept<K: ExtensionObject>(object: &K, outcome: &Outcome) -> Value {
+pub fn interim<K: ExtensionObject>(object: &K, outcome: &Outcome) -> Value {
     patch(object, |status| leave(status, outcome))
 }
 

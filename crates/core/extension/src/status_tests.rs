@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use runtime::Error;
 use serde_json::{Value, json};
 
-use super::{difference, failed, kept, processing, succeeded, waiting};
+use super::{difference, failed, interim, processing, succeeded, waiting};
 use crate::{Operation, Outcome};
 
 fn object(status: &Value, timestamp: &str) -> Infrastructure {
@@ -105,10 +105,10 @@ fn what_is_kept_midway_changes_nothing_else_and_is_written_once() {
         state: Some(RawExtension(json!({"id": 1, "before": "x"}))),
         ..Outcome::none()
     };
-    let patch = kept(&object(&before, ""), &outcome);
+    let patch = interim(&object(&before, ""), &outcome);
     assert_eq!(patch, json!({"state": {"old": null, "before": "x"}}));
     let after = merged(&before, &patch);
-    assert_eq!(kept(&object(&after, ""), &outcome), json!({}));
+    assert_eq!(interim(&object(&after, ""), &outcome), json!({}));
 }
 
 #[test]

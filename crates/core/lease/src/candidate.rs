@@ -73,7 +73,7 @@ impl<'a> Candidate<'a> {
         let mut beaten = false;
         let participant = self.participant;
         let patience = participant.timing.lease_duration;
-        participant.metrics.awaited(participant.name(), patience);
+        participant.metrics.wait_begun(participant.name(), patience);
         loop {
             match self.attempt().await {
                 Ok(Attempt::Acquired(sent)) => {

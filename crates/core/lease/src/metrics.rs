@@ -89,7 +89,7 @@ impl Metrics {
     }
 
     /// A candidate begins to wait for this lock.
-    pub(crate) fn awaited(&self, name: &str, patience: Duration) {
+    pub(crate) fn wait_begun(&self, name: &str, patience: Duration) {
         self.answers()
             .insert(name.to_owned(), Answer { at: None, patience });
     }

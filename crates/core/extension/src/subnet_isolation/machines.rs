@@ -83,7 +83,7 @@ impl Left {
 
     /// The report while the machines are awaited for `patience` at most, with the network open.
     #[must_use]
-    pub fn awaited(&self, zone: &str, deadline: CloseDeadline, patience: Duration) -> Error {
+    pub fn waiting(&self, zone: &str, deadline: CloseDeadline, patience: Duration) -> Error {
         Error::not_ready(
             patience.min(AWAITED_MACHINES_REQUEUE),
             format!(
@@ -217,7 +217,7 @@ mod tests {
         );
         assert!(causes.ends_with("; 4 more"), "{causes}");
         let rest = Duration::from_secs(2);
-        let error = left.awaited("z", CloseDeadline::of_begin(at(0)), rest);
+        let error = left.waiting("z", CloseDeadline::of_begin(at(0)), rest);
         let said = error.to_string();
         assert!(said.contains("at 1970-01-01T00:15:00Z at the latest"), "{said}");
         // The network is closed at the deadline, and not a requeue interval later.

@@ -188,5 +188,5 @@ async fn wait_for<B: serde::Serialize>(
         );
         return Ok(());
     }
-    Err(left.awaited(&state.zone, deadline, patience))
+    Err(left.waiting(&state.zone, deadline, patience))
 }

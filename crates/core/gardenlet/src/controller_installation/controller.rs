@@ -170,7 +170,9 @@ impl Reconciler<ControllerInstallation> for Installations {
         };
         let done = Box::pin(self.deploy(&installation, &release, deployment)).await;
         let resource = release.resource().await?;
-        let checksum = self.remembered(&installation).map(|rendered| rendered.checksum);
+        let checksum = self
+            .last_rendered(&installation)
+            .map(|rendered| rendered.checksum);
         let mut told = conditions::of_resource(resource.as_ref(), checksum.as_deref()).to_vec();
         let again = self.listen(&installation, &mut told).await?;
         match done {
@@ -303,7 +305,7 @@ impl Installations {
             ("kubernetes", kubernetes.unwrap_or_default().as_bytes()),
         ]);
         let known = self
-            .remembered(installation)
+            .last_rendered(installation)
             .is_some_and(|rendered| rendered.of == of);
         if known && release.resource().await?.is_some() {
             return Ok(());
@@ -335,7 +337,7 @@ impl Installations {
         .map(drop)
     }
 
-    fn remembered(&self, installation: &ControllerInstallation) -> Option<Rendered> {
+    fn last_rendered(&self, installation: &ControllerInstallation) -> Option<Rendered> {
         self.rendered().get(&installation.name_any()).cloned()
     }
 

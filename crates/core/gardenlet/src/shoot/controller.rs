@@ -264,7 +264,7 @@ impl ShootReconciler {
         match Box::pin(run).await {
             Ok(()) => self.succeeded(&traveller, operation, &writer, &findings).await,
             Err(Failure { lost: Some(why), .. }) => {
-                self.lost.remember(&begun, &why);
+                self.lost.record(&begun, &why);
                 self.report_loss(&begun, operation, &why).await
             }
             Err(failure) => self.failed(&begun, operation, failure, &writer).await,

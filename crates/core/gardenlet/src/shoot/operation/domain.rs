@@ -35,7 +35,7 @@ pub(crate) async fn wait_until_reserved(
     shoot: &Shoot,
     operation: Operation,
 ) -> Result<()> {
-    let Some(domain) = awaited(shoot, operation) else {
+    let Some(domain) = required_domain(shoot, operation) else {
         return Ok(());
     };
     let api: Api<Shoot> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
@@ -58,7 +58,7 @@ pub(crate) async fn wait_until_reserved(
 }
 
 /// The domain for which the operation waits.
-fn awaited(shoot: &Shoot, operation: Operation) -> Option<&str> {
+fn required_domain(shoot: &Shoot, operation: Operation) -> Option<&str> {
     match operation {
         Operation::Create | Operation::Reconcile => unreserved_domain(shoot),
         Operation::Restore | Operation::Migrate | Operation::Delete | Operation::ForceDelete => None,
@@ -96,12 +96,12 @@ mod tests {
         let refused = shoot(&json!({}));
         for operation in ALL {
             let waits = matches!(operation, Operation::Create | Operation::Reconcile);
-            assert_eq!(awaited(&refused, operation).is_some(), waits, "{operation:?}");
+            assert_eq!(required_domain(&refused, operation).is_some(), waits, "{operation:?}");
             let ends = ends_before_creation(&refused, operation);
             assert_eq!(ends, operation.deletes(), "{operation:?}");
         }
         let reserved = shoot(&json!({"reservedDomain": "web.customer.test"}));
-        assert_eq!(awaited(&reserved, Operation::Create), None);
+        assert_eq!(required_domain(&reserved, Operation::Create), None);
         assert!(!ends_before_creation(&reserved, Operation::Delete));
     }
 
@@ -112,7 +112,7 @@ mod tests {
             "lastUpdateTime": "2026-01-01T00:00:00Z"});
         let hosted = shoot(&json!({"seedName": "a", "lastOperation": last}));
         for operation in ALL {
-            assert_eq!(awaited(&hosted, operation), None, "{operation:?}");
+            assert_eq!(required_domain(&hosted, operation), None, "{operation:?}");
             assert!(!ends_before_creation(&hosted, operation), "{operation:?}");
         }
     }

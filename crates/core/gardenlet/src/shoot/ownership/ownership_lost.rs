@@ -19,10 +19,10 @@ use crate::{context::Context, shoot::operation::status};
 
 /// The losses of a process, each for a shoot and an epoch.
 #[derive(Debug, Default)]
-pub(crate) struct LostShoots(Mutex<HashMap<String, RememberedLoss>>);
+pub(crate) struct LostShoots(Mutex<HashMap<String, ShootLoss>>);
 
 #[derive(Debug)]
-struct RememberedLoss {
+struct ShootLoss {
     epoch: i64,
     sentence: String,
     is_reported: bool,
@@ -30,13 +30,13 @@ struct RememberedLoss {
 
 impl LostShoots {
     /// Records the loss of the shoot in its present epoch.
-    pub(crate) fn remember(&self, shoot: &Shoot, sentence: &str) {
+    pub(crate) fn record(&self, shoot: &Shoot, sentence: &str) {
         let (uid, epoch) = key(shoot);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.get(&uid).is_some_and(|lost| lost.epoch >= epoch) {
             return;
         }
-        let lost = RememberedLoss {
+        let lost = ShootLoss {
             epoch,
             sentence: sentence.to_owned(),
             is_reported: false,
@@ -115,7 +115,7 @@ mod tests {
     fn a_shoot_is_lost_until_its_epoch_is_a_later_one() {
         let lost = LostShoots::default();
         assert_eq!(lost.find_loss(&shoot("a", 3)), None);
-        lost.remember(&shoot("a", 3), "lost in 3");
+        lost.record(&shoot("a", 3), "lost in 3");
         assert_eq!(lost.find_loss(&shoot("a", 3)).as_deref(), Some("lost in 3"));
         assert_eq!(lost.find_loss(&shoot("b", 3)), None, "another shoot of that name");
         assert!(
@@ -123,8 +123,8 @@ mod tests {
             "the garden is older than DNS"
         );
         assert_eq!(lost.find_loss(&shoot("a", 4)), None);
-        lost.remember(&shoot("a", 5), "lost in 5");
-        lost.remember(&shoot("a", 4), "of a process that comes late");
+        lost.record(&shoot("a", 5), "lost in 5");
+        lost.record(&shoot("a", 4), "of a process that comes late");
         assert_eq!(lost.find_loss(&shoot("a", 5)).as_deref(), Some("lost in 5"));
         lost.forget(&shoot("a", 5));
         assert_eq!(lost.find_loss(&shoot("a", 5)), None);
@@ -134,11 +134,11 @@ mod tests {
     fn it_is_told_once_an_epoch() {
         let lost = LostShoots::default();
         assert!(!lost.is_first_report(&shoot("a", 3)));
-        lost.remember(&shoot("a", 3), "lost");
+        lost.record(&shoot("a", 3), "lost");
         assert!(lost.is_first_report(&shoot("a", 3)));
-        lost.remember(&shoot("a", 3), "lost");
+        lost.record(&shoot("a", 3), "lost");
         assert!(!lost.is_first_report(&shoot("a", 3)));
-        lost.remember(&shoot("a", 6), "lost");
+        lost.record(&shoot("a", 6), "lost");
         assert!(lost.is_first_report(&shoot("a", 6)));
     }
 }

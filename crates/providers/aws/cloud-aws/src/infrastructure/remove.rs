@@ -101,18 +101,18 @@ pub async fn confirm_removal(ec2: &Ec2, names: &Names, known: &State, journal: &
         let known = known.clone();
         journal.save(&State { account_id, ..known }).await?;
     }
-    let awaited = known.awaited(&found.ids(), ec2.listed_within());
-    if awaited.is_empty() && is_unconfirmed && !is_proved {
+    let unlisted = known.unlisted(&found.ids(), ec2.listed_within());
+    if unlisted.is_empty() && is_unconfirmed && !is_proved {
         return Err(unconfirmed(ec2, names, known).await?);
     }
-    if awaited.is_empty() {
+    if unlisted.is_empty() {
         return Ok(());
     }
     Err(Error::not_ready(
         LISTED_AGAIN,
         format!(
             "EC2 does not show {} of {} yet, which may be there and must be removed",
-            awaited.join(", "),
+            unlisted.join(", "),
             names.vpc()
         ),
     ))

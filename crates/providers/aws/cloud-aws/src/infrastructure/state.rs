@@ -85,7 +85,7 @@ impl State {
     }
 
     /// Parts that may exist although these ids do not contain the part.
-    pub(super) fn awaited(&self, listed: &[&str], bound: Duration) -> Vec<String> {
+    pub(super) fn unlisted(&self, listed: &[&str], bound: Duration) -> Vec<String> {
         let is_listed = |key: &str| self.ids.get(key).is_some_and(|id| listed.contains(&id.as_str()));
         let keys = self.unlisted.keys();
         keys.filter(|key| self.is_awaited(key, bound) && !is_listed(key))
