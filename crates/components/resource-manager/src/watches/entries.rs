@@ -72,10 +72,10 @@ pub struct Entries {
     problem: Option<String>,
     /// Number of objects that this process has applied.
     applied: usize,
-    /// Whether an object was seen and not remembered: since the last finished listing, and in the present
+    /// Whether an object was seen and is not tracked: since the last finished listing, and in the present
     /// listing.
-    crowded: bool,
-    crowds: bool,
+    has_untracked: bool,
+    has_untracked_in_listing: bool,
     /// The status of an object of this kind shows its health.
     judged: bool,
 }
@@ -112,7 +112,7 @@ impl Entries {
         self.applied += usize::from(before.is_none());
         // The object may have been seen without being remembered, and the watch shows the object again only
         // after a change.
-        if self.crowded && !self.judged && entry.seen.is_none() {
+        if self.has_untracked && !self.judged && entry.seen.is_none() {
             entry.seen = Some(WatchedObject {
                 owner: owner.clone(),
                 marks,
@@ -144,12 +144,12 @@ impl Entries {
     /// A listing begins.
     pub fn list_begins(&mut self) {
         self.listing += 1;
-        self.crowds = false;
+        self.has_untracked_in_listing = false;
     }
 
     /// A listing has ended: objects outside the listing are gone.
     pub fn list_ends(&mut self) -> Vec<Event> {
-        (self.listed, self.problem, self.crowded) = (true, None, self.crowds);
+        (self.listed, self.problem, self.has_untracked) = (true, None, self.has_untracked_in_listing);
         let listing = self.listing;
         let mut events = Vec::new();
         self.objects.retain(|_, entry| {
@@ -183,7 +183,7 @@ impl Entries {
         let (listing, place) = (self.listing, object_name(namespace, name));
         let strangers = self.objects.len() - self.applied;
         if strangers >= MOST_STRANGERS && !self.objects.contains_key(&place) {
-            (self.crowded, self.crowds) = (true, true);
+            (self.has_untracked, self.has_untracked_in_listing) = (true, true);
             return None;
         }
         let entry = self.objects.entry(place).or_default();
@@ -217,10 +217,10 @@ impl Entries {
         seen.map(|seen| Event::Drifted(seen.owner))
     }
 
-    /// Whether an object was seen that is not remembered.
+    /// Whether an object was seen that is not tracked.
     #[must_use]
-    pub fn is_crowded(&self) -> bool {
-        self.crowded
+    pub fn has_untracked(&self) -> bool {
+        self.has_untracked
     }
 
     /// The state of an object.
@@ -230,7 +230,7 @@ impl Entries {
         match (entry.and_then(|entry| entry.seen.as_ref()), &self.problem) {
             (Some(seen), _) => State::Seen(seen.health.clone()),
             (None, Some(why)) => State::Unknown(why.clone()),
-            (None, None) if self.listed && self.crowded => State::Unknown(format!(
+            (None, None) if self.listed && self.has_untracked => State::Unknown(format!(
                 "more than {MOST_STRANGERS} objects of the kind carry the label {MANAGED_BY_LABEL}={MANAGED_BY} and are kept by \
                  nobody: take it from them"
             )),

@@ -144,7 +144,7 @@ fn before_the_first_listing_nothing_is_known() {
 /// A user who labels many objects in a shoot makes the process remember none of these, and hides no change of
 /// an applied object.
 #[test]
-fn a_crowd_of_strangers_is_passed_over() {
+fn objects_of_strangers_beyond_the_limit_are_not_tracked() {
     for judged in [false, true] {
         let mut entries = Entries::new(judged);
         let ours = marks("1", "f:data", "b");
@@ -154,10 +154,10 @@ fn a_crowd_of_strangers_is_passed_over() {
             entries.sees(Some("n"), &format!("s{number}"), observed(ours, None));
         }
         entries.sees(None, "before", observed(ours, None));
-        // An object that was seen in the crowd, and is applied only now.
+        // An object that was seen beyond the limit, and is applied only now.
         entries.sees(None, "after", observed(ours, None));
         entries.list_ends();
-        assert!(entries.is_crowded());
+        assert!(entries.has_untracked());
         entries.applied(None, "after", &owner("a"), ours, false);
         assert_eq!(entries.objects.len(), MOST_STRANGERS + 2);
         assert_eq!(entries.state(None, "before"), State::Seen(Health::default()));
@@ -181,7 +181,7 @@ fn a_crowd_of_strangers_is_passed_over() {
         entries.list_begins();
         entries.sees(None, "after", observed(ours, None));
         entries.list_ends();
-        assert!(!entries.is_crowded());
+        assert!(!entries.has_untracked());
         assert_eq!(entries.objects.len(), 1);
     }
 }

@@ -197,7 +197,7 @@ fn take_in(
             .collect(),
         Ok(watcher::Event::InitDone) => {
             let mut events = entries.list_ends();
-            if entries.is_crowded() {
+            if entries.has_untracked() {
                 warn!(
                     kind,
                     ?scope,
