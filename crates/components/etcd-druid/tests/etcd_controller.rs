@@ -27,7 +27,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use runtime::{
-    client::{Permit, Seed, wait},
+    client::{Permit, Seed},
     process::Process,
 };
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use world::{
-    SOON, World, change, create, create_raw, manifest, owner_check, ready, requires_snapshot, until,
+    World, change, create, create_raw, gone, manifest, owner_check, ready, requires_snapshot, until,
 };
 
 /// The account of the controller.
@@ -236,10 +236,7 @@ async fn life(world: &World) -> Result<()> {
     ready(&etcds).await?;
 
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     world.nothing_left("life").await
 }
 
@@ -313,10 +310,7 @@ async fn wrong(world: &World) -> Result<()> {
             .is_empty()
     );
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     world.nothing_left("wrong").await
 }
 
@@ -382,10 +376,7 @@ async fn copy(world: &World) -> Result<()> {
     })
     .await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     world.nothing_left("copy").await
 }
 
@@ -411,10 +402,7 @@ async fn past(world: &World) -> Result<()> {
     let status = ready(&etcds).await?.status.unwrap();
     ensure!(status.last_errors.is_empty(), "{status:?}");
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     world.nothing_left("past").await
 }
 
@@ -450,9 +438,6 @@ async fn once(world: &World) -> Result<()> {
     })
     .await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     world.nothing_left("once").await
 }

@@ -7,10 +7,9 @@ use api::{
 };
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
 use kube::{Api, ResourceExt, api::DeleteParams};
-use runtime::client::wait;
 use serde_json::json;
 
-use crate::world::{SOON, World, change, create, manifest, ready, until};
+use crate::world::{World, change, create, gone, manifest, ready, until};
 
 /// A kept volume stays without an owner, and no etcd of a different epoch starts on the volume.
 pub async fn retained(world: &World) -> Result<()> {
@@ -29,10 +28,7 @@ pub async fn retained(world: &World) -> Result<()> {
     let keep = json!({"metadata": {"annotations": {(DRUID_KEEP_VOLUME): "true"}}});
     change(&etcds, keep.clone()).await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     ensure!(
         world
             .api::<StatefulSet>("kept")
@@ -69,10 +65,7 @@ pub async fn retained(world: &World) -> Result<()> {
     );
     // A deletion leaves the claim alone too, because the claim does not belong to that Etcd.
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     ensure!(claims.get("etcd-main-etcd-main-0").await?.uid() == own.uid());
 
     // A claim of the same epoch holds the same history, and is deleted with the Etcd again.
@@ -85,10 +78,7 @@ pub async fn retained(world: &World) -> Result<()> {
     );
     change(&etcds, keep).await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     Box::pin(continued(world, own.uid().as_deref())).await
 }
 
@@ -112,10 +102,7 @@ async fn continued(world: &World, volume: Option<&str>) -> Result<()> {
         let error = &refusal(&etcds).await?;
         ensure!(error.description.contains(words), "{error:?}");
         etcds.delete("etcd-main", &DeleteParams::default()).await?;
-        testkit::measured("the object is gone", SOON, |bound| {
-            wait::until_gone(&etcds, "etcd-main", bound)
-        })
-        .await?;
+        gone(&etcds).await?;
         let left = claims.get("etcd-main-etcd-main-0").await?;
         ensure!(left.uid().as_deref() == volume, "{left:?}");
     }
@@ -127,10 +114,7 @@ async fn continued(world: &World, volume: Option<&str>) -> Result<()> {
         "{adopted:?}"
     );
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     world.nothing_left("kept").await
 }
 

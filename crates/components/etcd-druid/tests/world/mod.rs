@@ -163,6 +163,14 @@ pub async fn until<K: Object>(
     Ok(found.await?.unwrap())
 }
 
+/// Waits until the Etcd is gone.
+pub async fn gone(etcds: &Api<Etcd>) -> Result<()> {
+    let gone = testkit::measured("the Etcd is gone", SOON, |bound| {
+        wait::until_gone(etcds, "etcd-main", bound)
+    });
+    Ok(gone.await?)
+}
+
 pub async fn create<K: Object>(api: &Api<K>, manifest: &Value) -> Result<K> {
     Ok(api
         .create(&PostParams::default(), &serde_json::from_value(manifest.clone())?)

@@ -5,10 +5,9 @@ use anyhow::{Context, Result, ensure};
 use api::druid::Etcd;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::DeleteParams};
-use runtime::client::wait;
 use serde_json::{Value, json};
 
-use super::{SOON, World, change, create, create_raw, manifest, ready, until};
+use super::{World, change, create, create_raw, gone, manifest, ready, until};
 
 /// The owner check that the gardenlet writes.
 fn usual() -> Value {
@@ -138,10 +137,7 @@ async fn restarted_once(world: &World) -> Result<()> {
         ensure!(before.uid() == new.uid(), "etcd was restarted once more");
     }
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    testkit::measured("the object is gone", SOON, |bound| {
-        wait::until_gone(&etcds, "etcd-main", bound)
-    })
-    .await?;
+    gone(&etcds).await?;
     world.nothing_left("owner").await
 }
 
