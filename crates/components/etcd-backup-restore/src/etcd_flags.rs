@@ -1,7 +1,7 @@
 //! The flags of the connection to etcd.
 
-use crate::flag_ranges::period;
 use crate::etcd::EtcdConfig;
+use crate::flag_ranges::period;
 use clap::Args;
 use permit::Permit;
 use std::path::PathBuf;

@@ -45,11 +45,13 @@
 //! | `wire`, `authorities`, `lookup` | sockets, the servers to ask, and both questions to all servers |
 //! | `witness` | the second witness |
 //! | `claim_state`, `tracker`, `watch` | the consequence of answers, the permit, and the loop around both |
+//! | `fence_servers` | the name servers that must show a destination before the fence begins |
 //! | `witness_checks` | the start of a destination's fence, and the end of a source's epoch |
 //! | `phase`, `marks`, `conditional` | records in garden, DNS and buckets, and the permitted next writes |
 //! | `gates` | the end of an epoch, and when the next epoch may open etcd and change clouds |
 //! | `sidecar_state` | the reaction of the sidecar beside etcd to reports |
 //! | `operation` | the identity of an operation in logs, Events and status |
+//! | `mutation` | the switches that break a rule in tests |
 //! | `revisions` | the revisions that an owner skips, and the number of lost changes |
 //!
 //! `model` explores the whole protocol exhaustively, `simulation` runs the watch under faults.

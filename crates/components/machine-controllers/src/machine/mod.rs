@@ -10,6 +10,8 @@
 //! | `request` | the deletion that a user asks for on the Node |
 //! | `token` | the bootstrap token for the kubelet |
 //! | `out_of_service`, `power` | the Node of an instance that is off |
+//! | `identity`, `status` | the instance and the Node of a Machine, and its status |
+//! | `configuration` | timeouts of a Machine, and the conditions of an unhealthy Node |
 //! | `node_template` | labels, annotations and taints of the Node |
 //!
 //! A step that needs the shoot's API and gets no answer changes no object and is retried (`reach`). Only an

@@ -14,7 +14,7 @@
 //! | `extensions` | the providers that the shoot needs, and the extensions of the destination |
 //! | `seed_defaults` | the values from a seed that the destination must provide equally |
 //! | `planned_move_checks` | the checks of a planned move, which a takeover skips: the list of the next rows |
-//! | `source_entry` | whether the source BackupEntry of the move before is gone |
+//! | `former_source_entry` | whether the source BackupEntry of the move before is gone |
 //! | `source` | the reports of the source's gardenlet that would stop a move half-way |
 //! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
 //! | `pause` | whether the Shoot or a seed of the move holds back new work |
@@ -41,6 +41,7 @@ mod extensions;
 mod force;
 mod forced_move;
 mod former_seeds;
+mod former_source_entry;
 mod migration_slots;
 mod move_metrics;
 mod pause;
@@ -51,7 +52,6 @@ mod reading;
 mod returning;
 mod seed_defaults;
 mod source;
-mod source_entry;
 
 pub(crate) use approval::travels;
 pub use approval::{Decision, HandOn, decide};

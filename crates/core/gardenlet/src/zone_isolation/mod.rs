@@ -2,9 +2,18 @@
 //! of the Shoot, and the steps inside the flows of the shoot.
 //!
 //! `interface` is the only module that `shoot` uses, as the hooks of each operation
-//! (`shoot/operation_hooks.rs`). Behind the interface: `dry_run` before an operation, `budget`, `steps` and
-//! `watch` during an operation, `zone_status` and `recheck` for the status, `events` for Events and metrics,
-//! and `deadline` for the controller beside the flows.
+//! (`shoot/operation_hooks.rs`).
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `dry_run` | the report of a failover that changes no object |
+//! | `survey`, `judgement`, `volumes` | facts about shoot and seed, whether a failover may begin, warnings |
+//! | `change_limit` | limits the flows that changes of the annotation start |
+//! | `steps` | the steps of flows that open and close zones |
+//! | `budget`, `deadline` | the budget of a failover, and the controller of the deadline beside a flow |
+//! | `watch`, `report` | a changed annotation during a flow, and the progress in the condition |
+//! | `zone_status`, `events` | patches of the status, Events and metrics |
+//! | `recheck` | when a Shoot is reconciled again for the sake of a zone |
 
 mod budget;
 mod change_limit;

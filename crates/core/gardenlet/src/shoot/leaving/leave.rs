@@ -33,7 +33,7 @@ use crate::{
         flows::leave_flow::{self, LeaveInputs},
         operation::{failure::class_of, identity::OperationIdentity},
         ownership::{
-            departure,
+            missed_takeover,
             unsaved_changes::{self, UnsavedChanges},
         },
     },
@@ -93,7 +93,7 @@ pub(crate) async fn clean_up_without_shoot(context: &Context, namespace: &v1::Na
     };
     let residency = residency(context, namespace.name_any(), tenant);
     // The Cluster names this seed where the mark came after the end of the Shoot.
-    departure::write_into_cluster(&residency, &context.seed_name, epoch).await?;
+    missed_takeover::write_into_cluster(&residency, &context.seed_name, epoch).await?;
     clean_up(&residency, AwaitFinalSnapshot(false)).await?;
     remove(&residency).await
 }

@@ -2,7 +2,7 @@
 //!
 //! A namespace that the shoot had left is cleaned up, since the deletion of a Shoot does not wait for former
 //! seeds. So is a namespace whose shoot was taken over and deleted while this seed was away, if the garden
-//! proves both (`departure.rs`). All remaining namespaces are reported and never changed: a garden that was
+//! proves both (`missed_takeover.rs`). All remaining namespaces are reported and never changed: a garden that was
 //! restored from an old backup lacks Shoots that still run.
 
 use std::{sync::Arc, time::Duration};
@@ -26,7 +26,7 @@ use super::leave;
 use crate::{
     context::{Context, MANAGER},
     seed::leftovers::is_leftover,
-    shoot::ownership::departure,
+    shoot::ownership::missed_takeover,
 };
 
 /// How often the gardenlet checks whether the Shoot of a namespace still exists. No process waits for the
@@ -98,7 +98,7 @@ impl Orphans {
     /// controller, which then cleans up.
     async fn mark_departure(&self, namespace: &Namespace, tenant: &Tenant) -> Result<bool> {
         let residency = leave::residency(&self.context, namespace.name_any(), tenant.clone());
-        let Some(proof) = departure::find_proof(&self.context, &residency).await? else {
+        let Some(proof) = missed_takeover::find_proof(&self.context, &residency).await? else {
             return Ok(false);
         };
         parts::Namespace::mark_as_left(&residency, proof.epoch).await?;

@@ -96,7 +96,11 @@ mod tests {
         let refused = shoot(&json!({}));
         for operation in ALL {
             let waits = matches!(operation, Operation::Create | Operation::Reconcile);
-            assert_eq!(required_domain(&refused, operation).is_some(), waits, "{operation:?}");
+            assert_eq!(
+                required_domain(&refused, operation).is_some(),
+                waits,
+                "{operation:?}"
+            );
             let ends = ends_before_creation(&refused, operation);
             assert_eq!(ends, operation.deletes(), "{operation:?}");
         }

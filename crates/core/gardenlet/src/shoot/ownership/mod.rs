@@ -2,7 +2,7 @@
 //! the Shoot, the loss of the shoot, and leftovers of an earlier residency.
 
 pub(crate) mod data_loss;
-pub(crate) mod departure;
+pub(crate) mod missed_takeover;
 pub(crate) mod owner_permit;
 pub(crate) mod ownership_lost;
 pub(crate) mod status_writer;

@@ -6,7 +6,7 @@
 //! swap.
 
 mod plan;
-mod swap;
+mod zone_acl;
 
 pub use plan::{Before, ChangedByHand};
-pub use swap::{ClosedZone, ZoneAcl, ZoneObservation};
+pub use zone_acl::{ClosedZone, ZoneAcl, ZoneObservation};
