@@ -7,7 +7,7 @@
 pub mod messages;
 
 use crate::error::{Class, Error, Result, not_permitted};
-use futures::StreamExt;
+use futures::{StreamExt, channel::oneshot};
 use http::uri::PathAndQuery;
 use messages as m;
 use permit::{Fenced, Permit};
@@ -20,6 +20,26 @@ use tower::Layer;
 
 /// First and last of all keys, as etcd wants a range over everything written.
 const ALL: &[u8] = b"\0";
+
+/// A watch of etcd, which ends when dropped.
+///
+/// Dropping the responses alone leaves the stream open: etcd would send every further change, and the
+/// connection counts the unread frames until the connection is closed.
+#[derive(Debug)]
+pub struct Watch {
+    responses: Streaming<m::WatchResponse>,
+    _requests_open: oneshot::Sender<()>,
+}
+
+impl Watch {
+    /// The next response, or `None` after the end of the watch.
+    ///
+    /// # Errors
+    /// The status that ended the stream.
+    pub async fn message(&mut self) -> std::result::Result<Option<m::WatchResponse>, Status> {
+        self.responses.message().await
+    }
+}
 
 /// Address, credentials and permit of an etcd client.
 #[derive(Clone, Debug)]
@@ -346,18 +366,24 @@ impl Etcd {
 
     /// All changes from a revision on. Large responses come in fragments, so that memory holds a single
     /// fragment at a time.
-    pub async fn watch(&self, start_revision: i64) -> Result<Streaming<m::WatchResponse>> {
+    pub async fn watch(&self, start_revision: i64) -> Result<Watch> {
         let create = m::WatchCreateRequest {
             key: ALL.into(),
             range_end: ALL.into(),
             start_revision,
             fragment: true,
         };
-        // The stream of requests stays open: closing the stream would end the watch.
+        // The end of the stream of requests ends the watch.
+        let (requests_open, end_of_requests) = oneshot::channel();
         let requests = futures::stream::iter([m::WatchRequest { create: Some(create) }])
-            .chain(futures::stream::pending());
-        self.stream("/etcdserverpb.Watch/Watch", "starting a watch", requests)
-            .await
+            .chain(futures::stream::pending().take_until(end_of_requests));
+        let responses = self
+            .stream("/etcdserverpb.Watch/Watch", "starting a watch", requests)
+            .await?;
+        Ok(Watch {
+            responses,
+            _requests_open: requests_open,
+        })
     }
 
     /// Ids of all leases.

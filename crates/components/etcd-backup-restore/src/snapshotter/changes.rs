@@ -4,10 +4,9 @@ use crate::clock;
 use crate::compression::Compression;
 use crate::delta::{DeltaWriter, Entry, Event, KeyValue};
 use crate::error::{Class, Error, Result};
-use crate::etcd::{Etcd, messages};
+use crate::etcd::{Etcd, Watch, messages};
 use crate::snapshot_name::Snapshot;
 use std::collections::HashMap;
-use tonic::Streaming;
 
 /// Number of leases whose TTL is cached; the TTL of further leases is requested again.
 const LEASES: usize = 4096;
@@ -15,7 +14,7 @@ const LEASES: usize = 4096;
 /// The changes of etcd since the last snapshot.
 pub(super) struct Changes {
     pub(super) etcd: Etcd,
-    pub(super) watch: Streaming<messages::WatchResponse>,
+    pub(super) watch: Watch,
     pub(super) delta: DeltaWriter,
     pub(super) leases: HashMap<i64, i64>,
     /// Inside a watch response, or between the fragments of a response: a revision may be cut here.

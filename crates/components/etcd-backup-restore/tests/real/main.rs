@@ -38,4 +38,5 @@ mod taking;
 mod tls;
 mod versions;
 mod volume_loss;
+mod watches;
 mod web_identity;
