@@ -193,9 +193,16 @@ pub async fn an_editor_of_shoots_moves_none(garden: &Garden) {
         garden.patch(&editor, "edited", to_b.clone()).await,
         "to move a shoot takes the right to update shoots/binding",
     );
+    // The answer tells about a seed.
+    let dry_run = json!({"metadata": {"annotations": {"migration.gardener.cloud/dry-run": "seed-b"}}});
+    refused(
+        garden.patch(&editor, "edited", dry_run.clone()).await,
+        "may not ask for a dry run",
+    );
     garden.allow_moves_to_editor(NAMESPACE).await.unwrap();
     until_allowed(|| garden::try_patch(&editor, "edited", &to_b)).await;
     allowed(garden.patch(&editor, "edited", to_b).await);
+    allowed(garden.patch(&editor, "edited", dry_run).await);
 }
 
 /// garden-controller-manager creates and deletes namespaces of projects and seeds, and no other namespace.

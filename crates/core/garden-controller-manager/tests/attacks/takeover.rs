@@ -91,8 +91,9 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
         "may not change Shoot goes",
     );
     allowed(garden.patch(&manager, "goes", asks(&Value::Null)).await);
-    // Any editor may withdraw the request.
-    allowed(garden.patch(&theirs, "stays", asks(&Value::Null)).await);
+    // A tenant must not keep an operator from a takeover.
+    refused(garden.patch(&theirs, "stays", asks(&Value::Null)).await, word);
+    allowed(garden.patch(&admin, "stays", asks(&Value::Null)).await);
 }
 
 /// All processes of a shoot stop for the duration of a fence: the right to edit a Shoot is not enough.
@@ -147,7 +148,8 @@ pub async fn a_new_epoch_takes_a_verb_of_its_own(garden: &Garden) {
     );
     allowed(garden.patch(&manager, "kept", renews(&Value::Null)).await);
     allowed(garden.patch(&admin, "kept", yes).await);
-    allowed(garden.patch(&theirs, "kept", renews(&Value::Null)).await);
+    refused(garden.patch(&theirs, "kept", renews(&Value::Null)).await, word);
+    allowed(garden.patch(&admin, "kept", renews(&Value::Null)).await);
 }
 
 fn consent(to: &str) -> Value {

@@ -124,6 +124,8 @@ impl Garden {
             try_patch(&editor, "probe", &unreadable)
         })
         .await?;
+        let dry_run = json!({"metadata": {"annotations": {"migration.gardener.cloud/dry-run": "seed-b"}}});
+        in_force("shoot-dry-run", || try_patch(&editor, "probe", &dry_run)).await?;
         let domain = json!({"spec": {"dns": {"domain": "probe.customer.test"}}});
         in_force("shoot-domain-change", || try_patch(&editor, "probe", &domain)).await
     }

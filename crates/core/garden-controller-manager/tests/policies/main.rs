@@ -17,7 +17,7 @@ use api::gardencore::{BackupEntry, Seed, Shoot};
 use garden::{Garden, NAMESPACE, allowed, refused};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, api::DeleteParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 // In sequence: some scenarios change a policy's parameters, or the definition of Shoots, for a time.
 testkit::scenarios! {
@@ -64,7 +64,7 @@ async fn version_of_a_shoot(garden: &Garden) {
     garden
         .shoot("versioned", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
         .await;
-    let patch = |version: serde_json::Value| {
+    let patch = |version: Value| {
         garden.patch(
             &shoots,
             "versioned",
@@ -101,7 +101,7 @@ async fn schedules_of_a_shoot(garden: &Garden) {
     garden
         .shoot("scheduled", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
         .await;
-    let patch = |schedule: serde_json::Value| {
+    let patch = |schedule: Value| {
         let body = json!({"spec": {"hibernation": {"schedules": [schedule]}}});
         garden.patch(&shoots, "scheduled", body)
     };
@@ -134,8 +134,7 @@ async fn schedules_of_a_shoot(garden: &Garden) {
 /// RK-03, RK-34: a controller that would run nowhere or twice is refused by its name.
 async fn controller_leaders_of_a_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
-    let leaders =
-        |leaders: serde_json::Value| json!({"spec": {"kubernetes": {"controllerLeaders": leaders}}});
+    let leaders = |leaders: Value| json!({"spec": {"kubernetes": {"controllerLeaders": leaders}}});
     let leader = |name: &str, component: &str| json!({"name": name, "component": component});
     garden
         .shoot("leaders", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
@@ -327,6 +326,24 @@ async fn deletion(garden: &Garden) {
         .await;
     allowed(annotate(force, "true").await);
     refused(annotate(force, "false").await, "cannot be taken back");
+    confirmation(garden, &shoots).await;
+}
+
+/// Without the confirmation, the deletion would neither go on nor end, and the shoot could not be moved.
+async fn confirmation(garden: &Garden, shoots: &Api<Shoot>) {
+    let confirm = "confirmation.gardener.cloud/deletion";
+    let set = |value: Value| json!({"metadata": {"annotations": {confirm: value}}});
+    let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
+    let theirs: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    garden::until_allowed(|| garden::try_patch(&theirs, "ended", &label)).await;
+    let words = "annotation confirmation.gardener.cloud/deletion=true cannot be taken back";
+    let removed = set(Value::Null);
+    garden::until_refused_with(words, || garden::try_patch(&theirs, "ended", &removed)).await;
+    refused(garden.patch(&theirs, "ended", set(json!("false"))).await, words);
+    // An administrator.
+    allowed(garden.patch(shoots, "ended", set(Value::Null)).await);
+    allowed(garden.patch(shoots, "ended", set(json!("true"))).await);
 }
 
 async fn own_seed_and_lease(garden: &Garden) {
@@ -456,7 +473,7 @@ async fn own_backups(garden: &Garden) {
 /// The seed that has handed over a shoot ends its own work on the BackupEntry, and writes the status alone. A
 /// late epoch or a finalizer of that seed would decide about the restore and the deletion.
 async fn leaving_an_entry(garden: &Garden, former: &Api<BackupEntry>) {
-    let annotated = |key: &str, value: serde_json::Value| {
+    let annotated = |key: &str, value: Value| {
         garden.patch(former, "e1", json!({"metadata": {"annotations": {key: value}}}))
     };
     let words = "may not change the metadata of BackupEntry e1, which is meant for seed \"seed-b\"";
