@@ -12,6 +12,7 @@ use std::{
 use api::gardencore::{BackupBucket, BackupEntry, ClusterType, ControllerRegistration, Seed, Shoot};
 use kube::ResourceExt;
 use placement::{
+    credentials::primary_dns_provider,
     extensions::{Extensions, KIND},
     isolation, registered,
 };
@@ -80,11 +81,11 @@ pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) ->
     if isolation::needs_provider(shoot, registrations.iter().map(Arc::as_ref)) {
         add(isolation::KIND, &spec.provider.type_);
     }
-    for provider in spec.dns.iter().flat_map(|dns| &dns.providers) {
-        let type_ = provider.type_.as_deref().unwrap_or_default();
-        if type_ != "unmanaged" {
-            add("DNSRecord", type_);
-        }
+    // No DNSRecord follows from further providers. A tenant could name any type there, and no seed could take
+    // the shoot over.
+    let provider = primary_dns_provider(shoot).and_then(|provider| provider.type_.as_deref());
+    if let Some(type_) = provider.filter(|type_| *type_ != "unmanaged") {
+        add("DNSRecord", type_);
     }
     let further = Extensions::for_shoot(shoot, registrations.iter().map(Arc::as_ref));
     for extension in further.wanted() {

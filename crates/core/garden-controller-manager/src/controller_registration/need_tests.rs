@@ -61,7 +61,7 @@ fn a_shoot_needs_what_its_pools_network_names_and_extensions_are_of() {
          "cri": {"name": "containerd", "containerRuntimes": [{"type": "gvisor"}]}},
     ]);
     spec["networking"] = json!({"type": "mesh"});
-    spec["dns"] = json!({"providers": [{"type": "unmanaged"}, {"type": "route"}, {}]});
+    spec["dns"] = json!({"providers": [{"type": "nowhere"}, {"type": "route", "primary": true}, {}]});
     spec["extensions"] = json!([{"type": "lake"}, {"type": "off", "disabled": true}]);
     assert_eq!(
         words(&of_shoot(&shoot(spec), &[])),
@@ -77,6 +77,23 @@ fn a_shoot_needs_what_its_pools_network_names_and_extensions_are_of() {
             "Worker/metal",
         ]
     );
+}
+
+/// Otherwise a tenant keeps each seed from the shoot by a type that no extension has.
+#[test]
+fn a_dns_provider_without_records_needs_no_extension() {
+    for providers in [
+        json!([{"type": "unmanaged"}]),
+        json!([{"type": "nowhere"}, {"type": "nowhere2"}]),
+    ] {
+        let mut spec = base();
+        spec["dns"] = json!({"providers": providers});
+        let needs = words(&of_shoot(&shoot(spec), &[]));
+        assert!(
+            needs.iter().all(|need| !need.starts_with("DNSRecord")),
+            "{needs:?}"
+        );
+    }
 }
 
 #[test]
