@@ -40,6 +40,7 @@ testkit::scenarios! {
         names_and_networks_of_shoots_stay_while_shoots_are_on_the_seed,
         a_shoot_gets_no_name_of_another_shoot,
         a_gardenlet_takes_no_domain,
+        a_gardenlet_prevents_no_takeover_from_its_seed,
         a_gardenlet_does_not_delete_its_seed,
         a_gardenlet_changes_no_owner_checks,
         a_shoot_is_created_on_a_tolerated_and_selected_seed,

@@ -177,7 +177,13 @@ pub async fn a_gardenlet_takes_no_domain(garden: &Garden) {
     allowed(garden.patch(&gardenlet, "edge", defaults(json!([rotated]))).await);
     let words = "may not change the domains in spec.dns of Seed edge";
     let taken = defaults(json!([rotated, domain("customer.test")]));
-    for change in [taken.clone(), defaults(json!([in_zone(rotated.clone(), "test")]))] {
+    let mut of_other_type = rotated.clone();
+    of_other_type["type"] = json!("route");
+    for change in [
+        taken.clone(),
+        defaults(json!([in_zone(rotated.clone(), "test")])),
+        defaults(json!([of_other_type])),
+    ] {
         refused(garden.patch(&gardenlet, "edge", change).await, words);
     }
     // After the administrator, the gardenlet registers the same domains.
@@ -188,6 +194,42 @@ pub async fn a_gardenlet_takes_no_domain(garden: &Garden) {
             .patch_status(&gardenlet, "edge", json!({"kubernetesVersion": "v9"}))
             .await,
     );
+}
+
+/// Otherwise the seed would refuse each move and takeover from itself, or take new shoots that an operator
+/// keeps away.
+pub async fn a_gardenlet_prevents_no_takeover_from_its_seed(garden: &Garden) {
+    garden.bring(&garden::seed("compared")).await.unwrap();
+    let user = "gardener.cloud:system:seed:compared";
+    let gardenlet = garden.client(user, &["gardener.cloud:system:seeds"]).await;
+    let (gardenlet, seeds): (Api<Seed>, Api<Seed>) = (Api::all(gardenlet), Api::all(garden.administrator()));
+    let spec = |spec: Value| json!({"spec": spec});
+    let words = "may not change spec.provider and spec.networks.shootDefaults of Seed compared";
+    for change in [
+        json!({"provider": {"type": "x"}}),
+        json!({"provider": {"region": "x"}}),
+        json!({"networks": {"shootDefaults": {"pods": "10.0.0.0/8"}}}),
+        json!({"networks": {"shootDefaults": {"services": "10.0.0.0/8"}}}),
+    ] {
+        refused(
+            garden.patch(&gardenlet, "compared", spec(change.clone())).await,
+            words,
+        );
+    }
+    // Absent and null are the defaults.
+    let same = spec(json!({"networks": {"shootDefaults": null}}));
+    allowed(garden.patch(&gardenlet, "compared", same).await);
+    let taints = |taints: Value| spec(json!({"taints": taints}));
+    let cordoned = json!({"key": "migration.gardener.cloud/cordoned"});
+    allowed(garden.patch(&seeds, "compared", taints(json!([cordoned]))).await);
+    for change in [Value::Null, json!([]), json!([{"key": "x"}])] {
+        refused(
+            garden.patch(&gardenlet, "compared", taints(change)).await,
+            "may not remove taint migration.gardener.cloud/cordoned of Seed compared",
+        );
+    }
+    let more = taints(json!([{"key": "x"}, cordoned]));
+    allowed(garden.patch(&gardenlet, "compared", more).await);
 }
 
 /// The gardenlet would lose its Seed and register a new Seed of the same name with any domain.
