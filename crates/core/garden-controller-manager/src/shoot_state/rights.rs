@@ -120,7 +120,7 @@ impl Caches {
         let of_shoots = of_shoots
             .flat_map(move |namespace| iter(with_bindings.concerned_namespaces(&namespace)))
             .boxed();
-        let (chunks, of_chunks) = cache(garden.all(), watcher::Config::default(), of_namespace);
+        let (chunks, of_chunks) = cache(garden.all(), runner::few_at_a_time(), of_namespace);
         let (roles, of_roles) = cache(garden.cluster_wide(), granted(), |role: &RoleMeta| {
             let namespace = seed_and_namespace(&role.name_any()).map(|(_, namespace)| namespace.to_owned());
             namespace.into_iter().collect()

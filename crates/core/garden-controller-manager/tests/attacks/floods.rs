@@ -78,6 +78,14 @@ pub async fn a_seed_writes_no_large_status(garden: &Garden) {
         "may not write spec and metadata of",
     );
     allowed(garden.patch(&seeds, "seed-a", annotated(10)).await);
+    let many = (0..3000).map(|number| (format!("a{number}"), json!("")));
+    let many = Value::Object(many.collect());
+    refused(
+        garden
+            .patch(&seeds, "seed-a", json!({"metadata": {"annotations": many}}))
+            .await,
+        "fields and entries to Seed seed-a: a seed may write 2000",
+    );
 }
 
 /// A project without an object of seed-a until the test creates a Shoot.

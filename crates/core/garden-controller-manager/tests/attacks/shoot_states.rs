@@ -71,6 +71,7 @@ pub async fn a_shoot_state_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
         json!({"metadata": {"finalizers": ["x/y"]}}),
         json!({"metadata": {"ownerReferences": null}}),
         json!({"metadata": {"labels": {"x": "y"}}}),
+        json!({"metadata": {"annotations": {"gardener.cloud/timestamp": "2".repeat(65)}}}),
     ] {
         refused(
             garden.patch(&a, "filled", change).await,
@@ -146,6 +147,8 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
         ("/data", json!({"ca.crt": "eA=="})),
         ("/metadata/ownerReferences/0/name", json!("theirs")),
         ("/metadata/ownerReferences/0/kind", json!("Shoot")),
+        // garden-controller-manager keeps the references of all chunks.
+        ("/metadata/ownerReferences/0/uid", json!("u".repeat(100_000))),
         ("/metadata/ownerReferences", json!([])),
     ] {
         let mut planted = serde_json::to_value(&honest).unwrap();
