@@ -5,6 +5,8 @@ use std::time::Duration;
 use kube::runtime::watcher;
 use runtime::error::with_causes;
 
+use crate::terminal::one_line;
+
 /// Exit code of a command that could not be carried out.
 pub const EXIT_FAILED: u8 = 1;
 /// Exit code of a command that was refused, or that found obstacles.
@@ -73,7 +75,7 @@ impl Failure {
                 ));
             }
         };
-        let message = status.message.trim();
+        let message = one_line(status.message.trim());
         if let Some((_, sentence)) = message.split_once(DENIED) {
             return Self::refused(format!("{doing}: the garden refuses: {sentence}"));
         }

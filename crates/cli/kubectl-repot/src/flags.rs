@@ -219,6 +219,9 @@ pub struct Takeover {
     /// Shoots at a time with --seed.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub parallel: u16,
+    /// A Shoot that is left out with --seed; can be repeated.
+    #[arg(long, value_parser = object_path, requires = "from", value_name = "NAMESPACE/NAME")]
+    pub exclude: Vec<String>,
     /// Approves the loss: the name of the Shoot, or of the dead Seed with --seed.
     #[arg(long, value_name = "NAME")]
     pub yes: Option<String>,
@@ -240,6 +243,14 @@ fn object_name(text: &str) -> Result<String, String> {
     } else {
         Err("a name has small letters, digits, hyphens and dots".to_owned())
     }
+}
+
+/// Namespace and name of an object.
+fn object_path(text: &str) -> Result<String, String> {
+    let (namespace, name) = text.split_once('/').ok_or("write NAMESPACE/NAME")?;
+    object_name(namespace)?;
+    object_name(name)?;
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

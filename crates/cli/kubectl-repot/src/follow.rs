@@ -9,7 +9,10 @@ use kube::{
     runtime::{WatchStreamExt, watcher::watch_object},
 };
 
-use crate::failure::{Failure, is_lasting};
+use crate::{
+    failure::{Failure, is_lasting},
+    terminal::one_line,
+};
 
 /// The verdict on a state of a Shoot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +55,7 @@ pub async fn follow<T>(
                 }
             };
             if state != last {
-                report(&state);
+                report(&one_line(&state));
                 last = state;
             }
         }

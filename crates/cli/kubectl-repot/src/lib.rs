@@ -45,5 +45,6 @@ pub mod session;
 pub mod status;
 pub mod table;
 pub mod takeover;
+pub mod terminal;
 pub mod version;
 pub mod watch;

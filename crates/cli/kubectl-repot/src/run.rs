@@ -23,6 +23,7 @@ use crate::{
     session::Session,
     status,
     takeover::{TakeoverSettings, take_over_seed, take_over_shoot},
+    terminal::{visible, visible_json},
     version::version,
     watch::watch,
 };
@@ -36,15 +37,15 @@ pub async fn run(flags: &Flags) -> u8 {
             answer.exit_code()
         }
         (Ok(answer), Output::Json) => {
-            print(&format!("{:#}\n", answer.json));
+            print(&visible_json(&format!("{:#}\n", answer.json)));
             answer.exit_code()
         }
         (Err(failure), Output::Text) => {
-            eprintln!("error: {failure}");
+            eprintln!("error: {}", visible(&failure.to_string()));
             failure.exit_code()
         }
         (Err(failure), Output::Json) => {
-            print(&format!("{:#}\n", failure_as_json(&failure)));
+            print(&visible_json(&format!("{:#}\n", failure_as_json(&failure))));
             failure.exit_code()
         }
     }
@@ -67,7 +68,9 @@ async fn command(flags: &Flags) -> Result<Answer, Failure> {
         }
         _ => {}
     }
-    Box::pin(command_at_garden(flags)).await
+    let answer = Box::pin(command_at_garden(flags)).await?;
+    let text = visible(&answer.text).into_owned();
+    Ok(Answer { text, ..answer })
 }
 
 /// A command that asks the garden.
@@ -110,7 +113,7 @@ async fn command_at_garden(flags: &Flags) -> Result<Answer, Failure> {
 
 /// Sentences about the progress go to the error output, so that the output has the answer alone.
 fn report(sentence: &str) {
-    eprintln!("{sentence}");
+    eprintln!("{}", visible(sentence));
 }
 
 async fn interrupt() {
@@ -201,6 +204,7 @@ fn takeover_settings<'a>(
         to,
         source_is_off: takeover.source_is_off,
         approval: takeover.yes.as_deref(),
+        excluded: &takeover.exclude,
         wait,
     }
 }
@@ -251,7 +255,7 @@ fn type_name(question: &str) -> Option<String> {
     if !std::io::stdin().is_terminal() {
         return None;
     }
-    eprint!("{question}");
+    eprint!("{}", visible(question));
     let mut typed = String::new();
     std::io::stdin().read_line(&mut typed).ok()?;
     Some(typed)

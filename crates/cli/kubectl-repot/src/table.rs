@@ -1,4 +1,6 @@
-//! Columns and trees of text.
+//! Columns and trees of text. A cell or a branch is within one line.
+
+use crate::terminal::one_line;
 
 /// Spaces between two columns, as kubectl writes tables.
 const GAP: usize = 3;
@@ -6,6 +8,8 @@ const GAP: usize = 3;
 /// Rows with aligned columns, a line for each row.
 #[must_use]
 pub fn columns(rows: &[Vec<String>]) -> String {
+    let shown = |row: &Vec<String>| row.iter().map(|cell| one_line(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(shown).collect();
     let count = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -13,7 +17,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<usize> = (0..count).map(width).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(cell);
@@ -38,15 +42,15 @@ pub struct Branch {
 impl Branch {
     /// A line without further lines.
     #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
+    pub fn new(text: impl AsRef<str>) -> Self {
         Self {
-            text: text.into(),
+            text: one_line(text.as_ref()).into_owned(),
             below: Vec::new(),
         }
     }
 
     /// Adds a line below.
-    pub fn add(&mut self, text: impl Into<String>) {
+    pub fn add(&mut self, text: impl AsRef<str>) {
         self.below.push(Self::new(text));
     }
 
@@ -93,6 +97,7 @@ mod tests {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         let text = columns(&[row(["NAME", "SEED"]), row(["a-long-name", ""]), row(["b", "s"])]);
         assert_eq!(text, "NAME          SEED\na-long-name\nb             s\n");
+        assert_eq!(columns(&[row(["a\nb", "\u{1b}"])]), "a\\u{a}b   \\u{1b}\n");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, terminal::one_line};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -96,7 +96,7 @@ pub(super) fn render(groups: &[CheckGroup]) -> String {
                 CheckLevel::Fail => ("fail", 2),
             };
             counts[index] += 1;
-            lines.push(format!("  {label}  {}", line.message));
+            lines.push(format!("  {label}  {}", one_line(&line.message)));
             let remedy = line.remedy.iter();
             lines.extend(remedy.map(|remedy| format!("        remedy: {remedy}")));
         }

@@ -8,7 +8,7 @@ use api::{
 use placement::{Journey, is_move_wanted, journey};
 use serde_json::json;
 
-use crate::{edit::Edit, failure::Failure, follow::Step, moves::arrival};
+use crate::{edit::Edit, failure::Failure, follow::Step, moves::arrival, terminal::one_line};
 
 /// Reason of a move that waits for a free slot. The wait ends without an action of a user.
 const DESTINATION_SEED_BUSY: &str = "DestinationSeedBusy";
@@ -91,7 +91,7 @@ fn obstacle(shoot: &Shoot) -> Option<String> {
     let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
     let holds_back =
         constraint.status == ConditionStatus::False && constraint.reason != DESTINATION_SEED_BUSY;
-    holds_back.then(|| format!("{}: {}", constraint.reason, constraint.message))
+    holds_back.then(|| format!("{}: {}", constraint.reason, one_line(&constraint.message)))
 }
 
 /// The edit that takes back a request for a move that has not begun and is not approved.

@@ -1,6 +1,10 @@
 //! Carries out the moves of a drain, within the bound.
 
-use std::{cell::Cell, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+    time::Duration,
+};
 
 use api::gardencore::Shoot;
 use futures::{StreamExt, stream};
@@ -20,6 +24,7 @@ use crate::{
     follow::{Report, follow},
     moves::{request_move, wait_for_arrival},
     session::Session,
+    takeover::FAILED_PROJECTS,
 };
 
 /// A drain under way.
@@ -30,8 +35,9 @@ struct Drain<'a> {
     total: usize,
     begun: Instant,
     ended: Cell<usize>,
-    /// A move has failed: the next shoots would probably meet the same fault.
-    has_failed: Cell<bool>,
+    /// Namespaces of failed moves. The next shoots of the project would probably meet the same fault, and after
+    /// failures of two projects all shoots would.
+    failed: RefCell<BTreeSet<String>>,
 }
 
 /// Moves the shoots, at most `parallel` at a time.
@@ -48,7 +54,7 @@ pub(super) async fn carry_out(
         total: work.len(),
         begun: Instant::now(),
         ended: Cell::new(0),
-        has_failed: Cell::new(false),
+        failed: RefCell::default(),
     };
     let moves = work.into_iter().map(|one| Box::pin(drain.move_shoot(one)));
     let moves = stream::iter(moves).buffer_unordered(request.parallel.max(1));
@@ -80,7 +86,8 @@ impl Drain<'_> {
         let outcome = |result: MoveResult, message: &str| {
             ShootOutcome::new(&work.shoot, Some(&work.to), result, message)
         };
-        if self.has_failed.get() && !work.is_under_way {
+        let namespace = work.shoot.namespace().unwrap_or_default();
+        if !work.is_under_way && is_given_up(&self.failed.borrow(), &namespace) {
             return outcome(MoveResult::NotRequested, "a move before has failed");
         }
         let since = Instant::now();
@@ -102,7 +109,7 @@ impl Drain<'_> {
             Ok(MoveEnd::Deleted) => outcome(MoveResult::Deleted, "the Shoot was deleted"),
             Ok(MoveEnd::Obstacle(why)) | Err(Failure::Refused(why)) => outcome(MoveResult::Refused, &why),
             Err(Failure::Failed(why)) => {
-                self.has_failed.set(true);
+                self.failed.borrow_mut().insert(namespace);
                 outcome(MoveResult::Failed, &why)
             }
         }
@@ -167,6 +174,28 @@ impl Drain<'_> {
     }
 }
 
+/// Whether no move of the project is requested after failures in these projects. A tenant can make the own
+/// move fail, and must not stop the drain.
+fn is_given_up(failed: &BTreeSet<String>, namespace: &str) -> bool {
+    failed.contains(namespace) || failed.len() >= FAILED_PROJECTS
+}
+
 fn in_seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_move_ends_the_moves_of_the_project_and_two_projects_end_all() {
+        let given_up = |failed: &[&str], namespace: &str| {
+            let failed = failed.iter().map(|&name| name.to_owned()).collect();
+            is_given_up(&failed, namespace)
+        };
+        assert!(!given_up(&[], "x"));
+        assert!(given_up(&["x"], "x") && !given_up(&["x"], "y"));
+        assert!(given_up(&["x", "y"], "z"));
+    }
 }

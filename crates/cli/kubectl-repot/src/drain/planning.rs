@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     failure::Failure, follow::Report, history::former_moves, plan::ask_garden, session::Session,
-    takeover::importance,
+    takeover::importance, terminal::one_line,
 };
 
 /// Dry runs at a time. A dry run is a single write to a Shoot, and starts no process.
@@ -104,7 +104,7 @@ async fn choose(session: &Session, shoot: Shoot, candidates: Vec<String>) -> Res
                     is_under_way: false,
                 })));
             }
-            Ok(plan) => format!("{}: {}", plan.reason, plan.message),
+            Ok(plan) => format!("{}: {}", plan.reason, one_line(&plan.message)),
             Err(Failure::Refused(why)) => why,
             Err(failure) => return Err(failure),
         };

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     failure::Failure,
     session::{SeedReading, Session},
+    terminal::one_line,
 };
 
 /// The state of the garden before a drain.
@@ -97,7 +98,7 @@ fn check_source(seed: &Seed, name: &str) -> Result<(), Failure> {
         Some(ready) if ready.status == ConditionStatus::Unknown => Err(Failure::refused(format!(
             "seed {name} is silent (condition {GARDENLET_READY}: {}), and hands no shoot over: wait until the gardenlet reports again, or take \
              the shoots over with `kubectl repot takeover --seed {name} --to SEED`",
-            ready.message
+            one_line(&ready.message)
         ))),
         _ => Ok(()),
     }

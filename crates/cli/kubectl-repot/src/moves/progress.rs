@@ -8,7 +8,7 @@ use api::{
 use kube::ResourceExt;
 use placement::{Journey, journey};
 
-use crate::{failure::Failure, follow::Step};
+use crate::{failure::Failure, follow::Step, terminal::one_line};
 
 /// Whether the control plane of the shoot is complete in the seed.
 ///
@@ -103,7 +103,7 @@ pub fn describe(shoot: &Shoot) -> String {
 fn errors(status: &ShootStatus) -> String {
     let errors = status.last_errors.iter();
     let errors: Vec<&str> = errors.map(|error| error.description.as_str()).collect();
-    errors.join("; ")
+    one_line(&errors.join("; ")).into_owned()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use placement::{Journey, journey};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{edit::Edit, failure::Failure, follow::Step, history::FormerMoves};
+use crate::{edit::Edit, failure::Failure, follow::Step, history::FormerMoves, terminal::one_line};
 
 /// Reason of an answer with a message that names no seed.
 const SHOOT_NOT_CREATED: &str = "ShootNotCreated";
@@ -43,7 +43,10 @@ impl fmt::Display for Plan {
         write!(
             formatter,
             "{} to seed {}: {verdict} ({})\n{}",
-            self.shoot, self.seed, self.reason, self.message
+            self.shoot,
+            self.seed,
+            self.reason,
+            one_line(&self.message)
         )?;
         match self.former_moves {
             Some(former) => write!(formatter, "\nexpected duration: {}", former.describe()),

@@ -1,13 +1,16 @@
 //! A takeover of all shoots of a dead seed, in order and within a bound.
 
+use std::collections::BTreeSet;
+
 use api::gardencore::Shoot;
 use futures::{StreamExt, stream};
+use kube::ResourceExt;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
     decision::Verdict,
-    order::order,
+    order::{next_trial, order},
     report::TakeoverReport,
     settings::TakeoverSettings,
     single::{Prompt, carry_out, examine, is_approved},
@@ -47,7 +50,8 @@ impl ShootResult {
 }
 
 /// Shows a report for each shoot, asks for a single approval, takes over a first shoot as a trial, and then
-/// the rest. A shoot with an obstacle is left out. `parallel`: shoots at a time after the trial.
+/// the rest. If the trial fails, a shoot of a different project is the second trial. A shoot with an obstacle
+/// is left out. `parallel`: shoots at a time after the trial.
 pub async fn take_over_seed(
     session: &Session,
     from: &str,
@@ -67,13 +71,27 @@ pub async fn take_over_seed(
         let text = format!("no shoot is on seed {from} (status.seedName)\n");
         return Ok(Answer::new(text, &json!({"shoots": []})));
     }
+    for excluded in settings.excluded {
+        if !shoots.iter().any(|shoot| is_named(shoot, excluded)) {
+            return Err(Failure::refused(format!(
+                "--exclude {excluded}: no such Shoot is on seed {from}; write NAMESPACE/NAME"
+            )));
+        }
+    }
     let mut possible = Vec::new();
     let mut results = Vec::new();
     let mut text = String::new();
     for shoot in shoots {
         let shown = Box::pin(examine(session, &shoot, settings.to, settings.source_is_off)).await?;
         text.push_str(&shown.render());
-        if shown.obstacles.is_empty() {
+        if settings
+            .excluded
+            .iter()
+            .any(|excluded| is_named(&shoot, excluded))
+        {
+            let why = Failure::refused("left out: --exclude");
+            results.push(ShootResult::new(&shown, Err(why)));
+        } else if shown.obstacles.is_empty() {
             possible.push((shoot, shown));
         } else {
             let obstacles = Failure::refused(format!("left out: {}", shown.obstacles.join("; ")));
@@ -103,6 +121,11 @@ pub async fn take_over_seed(
     Ok(Answer::new(columns(&rows), &json!({"shoots": results, "requested": true})).with_obstacles(failed))
 }
 
+/// Whether the text is `NAMESPACE/NAME` of the Shoot.
+fn is_named(shoot: &Shoot, text: &str) -> bool {
+    text.split_once('/') == Some((&shoot.namespace().unwrap_or_default(), &shoot.name_any()))
+}
+
 async fn take_over_in_order(
     session: &Session,
     parallel: usize,
@@ -110,20 +133,31 @@ async fn take_over_in_order(
     ordered: Vec<(Shoot, TakeoverReport)>,
     report: Report<'_>,
 ) -> Vec<ShootResult> {
-    let mut rest = ordered.into_iter();
+    let mut rest = ordered;
     let mut results = Vec::new();
-    if let Some(trial) = rest.next() {
-        results.push(Box::pin(take_over(session, settings, trial, report)).await);
+    let mut failed = BTreeSet::new();
+    while let Some(index) = next_trial(&rest, &failed, |(shoot, _)| shoot) {
+        let result = Box::pin(take_over(session, settings, rest.remove(index), report)).await;
+        let (taken_over, namespace) = (result.taken_over, result.namespace.clone());
+        results.push(result);
+        if taken_over {
+            failed.clear();
+            break;
+        }
+        failed.insert(namespace);
     }
-    if results.iter().any(|result| !result.taken_over) {
-        let not_tried = rest.map(|(_, shown)| {
-            let why = "not requested, because the trial with the first shoot was no takeover";
-            ShootResult::new(&shown, Err(Failure::refused(why)))
+    if !failed.is_empty() {
+        let not_tried = rest.iter().map(|(_, shown)| {
+            let why = "not requested, because the trials were no takeovers: remove the cause, or leave the shoots of the trials out \
+                       with --exclude";
+            ShootResult::new(shown, Err(Failure::refused(why)))
         });
         results.extend(not_tried);
         return results;
     }
-    let further = rest.map(|further| Box::pin(take_over(session, settings, further, report)));
+    let further = rest
+        .into_iter()
+        .map(|further| Box::pin(take_over(session, settings, further, report)));
     let further = stream::iter(further).buffer_unordered(parallel.max(1));
     results.extend(further.collect::<Vec<_>>().await);
     results

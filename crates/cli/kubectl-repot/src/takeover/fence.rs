@@ -12,6 +12,8 @@ use placement::takeover::{
     EtcdFenceGap, OwnerCheckGap, find_etcd_fence_gap, find_owner_check_gap, is_state_saved,
 };
 
+use crate::terminal::one_line;
+
 /// The shortest fence, and the default of `spec.settings.ownerChecks.fence`, in seconds.
 const SHORTEST_FENCE: i64 = 24;
 
@@ -124,7 +126,8 @@ fn incomplete(status: &ShootStatus, source: &Seed) -> Option<String> {
         ),
         OwnerCheckGap::Incomplete(complete) => format!(
             "condition {OWNER_CHECKS_COMPLETE} is {:?}: {}",
-            complete.status, complete.message
+            complete.status,
+            one_line(&complete.message)
         ),
         OwnerCheckGap::Unfinished => format!(
             "a reconciliation in seed {from} has begun to change the owner checks and has not ended (status.ownerChecks)"

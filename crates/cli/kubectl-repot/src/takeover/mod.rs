@@ -9,7 +9,7 @@ mod report;
 mod settings;
 mod single;
 
-pub(crate) use order::importance;
+pub(crate) use order::{FAILED_PROJECTS, importance};
 pub(crate) use single::is_approved;
 
 pub use all::take_over_seed;

@@ -1,6 +1,6 @@
 //! The order of takeovers of all shoots of a dead seed: pure.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use api::gardencore::{Shoot, shoot::ShootPurpose};
 use kube::ResourceExt;
@@ -19,6 +19,27 @@ pub(super) fn order<T>(mut items: Vec<T>, shoot_in: impl Fn(&T) -> &Shoot) -> Ve
     items
 }
 
+/// Projects whose trial may fail before the rest of the shoots is given up. A tenant can make the trial of the
+/// own project fail, and must not stop the takeover of all other shoots.
+pub(crate) const FAILED_PROJECTS: usize = 2;
+
+/// The index of the next trial: the first item of the order, then the least important shoots of further
+/// projects. `failed`: the namespaces of former trials. `None` where the rest is given up.
+pub(super) fn next_trial<T>(
+    ordered: &[T],
+    failed: &BTreeSet<String>,
+    shoot_in: impl Fn(&T) -> &Shoot,
+) -> Option<usize> {
+    if failed.is_empty() {
+        return (!ordered.is_empty()).then_some(0);
+    }
+    let is_of_further_project = |item: &T| !failed.contains(&shoot_in(item).namespace().unwrap_or_default());
+    ordered
+        .iter()
+        .rposition(is_of_further_project)
+        .filter(|_| failed.len() < FAILED_PROJECTS)
+}
+
 /// The higher number, the more important.
 pub(crate) fn importance(purpose: Option<ShootPurpose>) -> u8 {
     match purpose {
@@ -34,6 +55,27 @@ pub(crate) fn importance(purpose: Option<ShootPurpose>) -> u8 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_second_project_has_a_trial_and_then_the_rest_is_given_up() {
+        let shoots = ["x a", "x b", "y c", "z d"].map(|shoot| -> Shoot {
+            let (namespace, name) = shoot.split_once(' ').unwrap();
+            let yaml = format!(
+                "metadata: {{name: {name}, namespace: {namespace}}}\nspec: {{region: r, provider: {{type: t}}}}\n"
+            );
+            serde_yaml_ng::from_str(&yaml).unwrap()
+        });
+        let next = |failed: &[&str], count: usize| {
+            let failed = failed.iter().map(|&name| name.to_owned()).collect();
+            next_trial(&shoots[..count], &failed, |shoot| shoot)
+        };
+        assert_eq!(next(&[], 4), Some(0));
+        assert_eq!(next(&[], 0), None);
+        assert_eq!(next(&["x"], 4), Some(3));
+        assert_eq!(next(&["x"], 3), Some(2));
+        assert_eq!(next(&["x"], 2), None);
+        assert_eq!(next(&["x", "z"], 4), None);
+    }
 
     #[test]
     fn an_unimportant_shoot_is_the_trial_and_important_shoots_follow() {

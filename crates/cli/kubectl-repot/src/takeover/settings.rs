@@ -11,6 +11,8 @@ pub struct TakeoverSettings<'a> {
     pub source_is_off: bool,
     /// The name that approves the loss, where the caller gave the name in advance.
     pub approval: Option<&'a str>,
+    /// Shoots of the seed that are left out, as `NAMESPACE/NAME`.
+    pub excluded: &'a [String],
     /// The bound of the wait for the end of each takeover, if the caller waits.
     pub wait: Option<Duration>,
 }

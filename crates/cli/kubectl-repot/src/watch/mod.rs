@@ -21,6 +21,7 @@ use crate::{
     failure::Failure,
     follow::{Report, follow},
     session::{SeedReading, Session},
+    terminal::one_line,
 };
 
 /// Pause between two checks of the silence. Shorter than [`SILENCE`].
@@ -95,7 +96,8 @@ async fn describe_seed(session: &Session, seed: Option<&str>) -> String {
             match ready {
                 Some(ready) => format!(
                     "condition {GARDENLET_READY} of Seed {name} is {:?}: {}",
-                    ready.status, ready.message
+                    ready.status,
+                    one_line(&ready.message)
                 ),
                 None => format!("Seed {name} has never reported (condition {GARDENLET_READY})"),
             }

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use placement::{Journey, is_move_wanted, journey};
 use serde::Serialize;
 
-use crate::{age::span, failure::Failure, follow::Step, moves::describe, table::columns};
+use crate::{age::span, failure::Failure, follow::Step, moves::describe, table::columns, terminal::one_line};
 
 /// The end of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,7 +39,7 @@ pub fn judge(shoot: Option<&Shoot>) -> Result<Step<OperationEnd>, Failure> {
             "operation {} on shoot {name} has failed and is not tried again: {}; remove the cause, then annotate the Shoot with \
              gardener.cloud/operation=retry",
             last.type_,
-            errors.join("; ")
+            one_line(&errors.join("; "))
         )));
     }
     if is_move_wanted(shoot) || journey(shoot) != Journey::Settled {

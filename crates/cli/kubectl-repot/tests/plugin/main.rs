@@ -241,6 +241,7 @@ async fn a_takeover_needs_an_approval(fixture: &Fixture) -> Result<()> {
         to: "seed-b",
         source_is_off,
         approval,
+        excluded: &[],
         wait: None,
     };
     let nobody = |_: &str, _: &str| -> Option<String> { None };
@@ -332,6 +333,7 @@ async fn shoots_of_a_dead_seed_follow_the_trial(fixture: &Fixture) -> Result<()>
         to: "seed-b",
         source_is_off: true,
         approval: Some("seed-d"),
+        excluded: &[],
         wait: Some(SOON),
     };
     let nobody = |_: &str, _: &str| -> Option<String> { None };
