@@ -167,8 +167,12 @@ pub async fn a_seed_names_no_bucket_for_a_restore(garden: &Garden) {
 pub async fn a_seed_changes_no_owner_data_of_its_entry(garden: &Garden) {
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
     garden.entry("hosted", "seed-a", "bucket-a").await;
-    let owner =
-        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": "x", "uid": "x"});
+    // The garbage collector deletes an entry whose owner does not exist.
+    garden
+        .shoot("owns-entry", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let owner = garden.admin::<Shoot>(NAMESPACE).get("owns-entry").await.unwrap();
+    let owner = kube::Resource::owner_ref(&owner, &()).unwrap();
     let metadata =
         json!({"annotations": {(BACKUP_ENTRY_ASSIGNED_IN_EPOCH): "3"}, "ownerReferences": [owner]});
     let assigned = json!({"metadata": metadata});
