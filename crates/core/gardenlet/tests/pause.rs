@@ -25,6 +25,7 @@ use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
+use placement::is_hosted;
 use serde_json::{Value, json};
 use testkit::{apply, eventually};
 use tokio::task::JoinSet;
@@ -118,15 +119,12 @@ fn nothing_is_created_in_a_seed_with_a_taint_that_the_shoot_does_not_tolerate() 
             .await?;
         let mut gardenlet = JoinSet::new();
         gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&ground.client, &[])?))));
-        ground::until(&ground.shoots, "the taint is not reported", |shoot| {
-            let errors = shoot.status.iter().flat_map(|status| &status.last_errors);
-            errors.into_iter().any(|error| {
-                error
-                    .description
-                    .contains("Seed seed-a has the taint protected, which the shoot does not tolerate")
-            })
-        })
-        .await?;
+        let words = "Seed seed-a has the taint protected, which the shoot does not tolerate";
+        eventually("the taint is reported", SOON, || is_warned(&ground, words)).await?;
+        // Rights of the seed follow `status.seedName`.
+        let refused = ground.shoots.get("web").await?;
+        ensure!(refused.status.is_none(), "{:?}", refused.status);
+        is_deleted_without_a_seed(&ground).await?;
         let namespaces: Api<Namespace> = Api::all(ground.client.clone());
         ensure!(
             namespaces.get_opt(NAMESPACE).await?.is_none(),
@@ -137,6 +135,7 @@ fn nothing_is_created_in_a_seed_with_a_taint_that_the_shoot_does_not_tolerate() 
             .shoots
             .patch("web", &params, &Patch::Merge(tolerated))
             .await?;
+        ground::until(&ground.shoots, "no seed has taken the Shoot", is_hosted).await?;
         eventually("the shoot has a namespace", SOON, || async {
             let found = namespaces.get_opt(NAMESPACE).await;
             let found = found.map_err(|error| error.to_string())?;
@@ -145,6 +144,24 @@ fn nothing_is_created_in_a_seed_with_a_taint_that_the_shoot_does_not_tolerate() 
         .await?;
         Ok(())
     })
+}
+
+/// No seed has an object of the Shoot, so the deletion needs no flow and no right.
+async fn is_deleted_without_a_seed(ground: &Ground) -> Result<()> {
+    let mut deleted = the_shoot();
+    deleted["metadata"]["name"] = json!("short");
+    deleted["metadata"]["annotations"] = json!({(CONFIRMATION_DELETION): "true"});
+    deleted["metadata"]["finalizers"] = json!(["gardener"]);
+    apply(&ground.client, deleted).await?;
+    ground.shoots.delete("short", &DeleteParams::default()).await?;
+    eventually("the Shoot is gone", SOON, || async {
+        let shoot = ground.shoots.get_opt("short").await;
+        match shoot.map_err(|error| error.to_string())? {
+            None => Ok(()),
+            Some(shoot) => Err(format!("{:?}", shoot.status)),
+        }
+    })
+    .await
 }
 
 /// From now on the API server refuses a status with the constraint.
@@ -206,6 +223,16 @@ async fn is_reported(ground: &Ground, reason: &str) -> Result<(), String> {
         .iter()
         .any(|event| event.reason.as_deref() == Some(reason));
     found.then_some(()).ok_or_else(|| format!("no Event {reason}"))
+}
+
+async fn is_warned(ground: &Ground, words: &str) -> Result<(), String> {
+    let events: Api<Event> = Api::namespaced(ground.client.clone(), PROJECT);
+    let all = events.list(&ListParams::default()).await;
+    let mut all = all.map_err(|error| error.to_string())?.items.into_iter();
+    let is_warning = |event: Event| event.note.is_some_and(|note| note.contains(words));
+    all.any(is_warning)
+        .then_some(())
+        .ok_or_else(|| format!("no Event with {words}"))
 }
 
 fn the_shoot() -> Value {

@@ -16,6 +16,15 @@ pub fn obstacle(shoot: &Shoot, seed: &Seed, profile: Option<&CloudProfile>) -> O
     untolerated_taint(shoot, seed).or_else(|| unselected(shoot, seed, profile))
 }
 
+/// The obstacle to a creation in the seed, with the remedy.
+#[must_use]
+pub fn obstacle_to_creation(shoot: &Shoot, seed: &Seed, profile: Option<&CloudProfile>) -> Option<String> {
+    let (_, sentence) = obstacle(shoot, seed, profile)?;
+    Some(format!(
+        "{sentence}, or delete this Shoot and create the Shoot with another seed"
+    ))
+}
+
 /// As in Gardener: a taint without value is tolerated by key, a taint with a value by key and value.
 fn untolerated_taint(shoot: &Shoot, seed: &Seed) -> Option<Obstacle> {
     let tolerations = &shoot.spec.tolerations;

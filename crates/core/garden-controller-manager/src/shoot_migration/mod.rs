@@ -60,4 +60,4 @@ pub use controller::run;
 pub use extensions::Extensions;
 pub(crate) use forced_move::{ForcedMove, awaits_force, forced_move};
 pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};
-pub(crate) use reading::{read, write};
+pub(crate) use reading::{cloud_profile, read, write};

@@ -65,7 +65,7 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         None => None,
     };
     let extensions = extensions(context, shoot).await?;
-    let profile = profile(context, shoot).await?;
+    let profile = cloud_profile(context, shoot).await?;
     let verdict = judge(&Move {
         shoot,
         destination: destination.as_ref(),
@@ -110,7 +110,7 @@ async fn extensions(context: &Context, shoot: &Shoot) -> Result<Extensions> {
 }
 
 /// The CloudProfile that the Shoot names. `None` for a profile of another kind.
-async fn profile(context: &Context, shoot: &Shoot) -> Result<Option<CloudProfile>> {
+pub(crate) async fn cloud_profile(context: &Context, shoot: &Shoot) -> Result<Option<CloudProfile>> {
     let Some(name) = shoot.spec.cloud_profile_name() else {
         return Ok(None);
     };

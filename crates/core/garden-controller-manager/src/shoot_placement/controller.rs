@@ -1,11 +1,14 @@
-//! Watches Shoots that no seed has taken, and the Seeds in their specs.
+//! Watches Shoots that no seed has taken, and the Seeds and CloudProfiles in their specs.
 
 use std::sync::Arc;
 
-use api::gardencore::{Seed, Shoot};
+use api::gardencore::{CloudProfile, Seed, Shoot};
 use kube::{
     Api, ResourceExt,
-    runtime::{reflector::ObjectRef, watcher},
+    runtime::{
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
 };
 use runtime::{
     Result,
@@ -16,7 +19,7 @@ use runtime::{
 };
 
 use super::decision::{is_domain_refused, is_unplaced, obstacle, status};
-use crate::{Context, MANAGER};
+use crate::{Context, MANAGER, shoot_migration::cloud_profile};
 
 struct ShootPlacement {
     context: Context,
@@ -25,21 +28,30 @@ struct ShootPlacement {
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
     let seeds: Api<Seed> = context.garden.cluster_wide();
+    let profiles: Api<CloudProfile> = context.garden.cluster_wide();
     let controller = context.shoots.controller(|_| None);
-    let store = controller.store();
-    let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
-        let name = seed.name_any();
-        let waiting = |shoot: &Arc<Shoot>| is_unplaced(shoot) && shoot.spec.seed_name.as_ref() == Some(&name);
-        store
-            .state()
-            .iter()
-            .filter(|s| waiting(s))
-            .map(|s| ObjectRef::from_obj(s.as_ref()))
-            .collect::<Vec<_>>()
-    });
+    let (of_seed, of_profile) = (controller.store(), controller.store());
+    let controller = controller
+        .watches(seeds, watcher::Config::default(), move |seed| {
+            let name = seed.name_any();
+            unplaced(&of_seed, |shoot| shoot.spec.seed_name.as_ref() == Some(&name))
+        })
+        .watches(profiles, watcher::Config::default(), move |profile| {
+            let name = profile.name_any();
+            unplaced(&of_profile, |shoot| {
+                shoot.spec.cloud_profile_name() == Some(name.as_str())
+            })
+        });
     context
         .run(controller, |context| ShootPlacement { context })
         .await;
+}
+
+/// The Shoots that no seed has taken, and that match the predicate.
+fn unplaced(shoots: &Store<Shoot>, matches: impl Fn(&Shoot) -> bool) -> Vec<ObjectRef<Shoot>> {
+    let all = shoots.state();
+    let waiting = all.iter().filter(|shoot| is_unplaced(shoot) && matches(shoot));
+    waiting.map(|shoot| ObjectRef::from_obj(shoot.as_ref())).collect()
 }
 
 impl Reconciler<Shoot> for ShootPlacement {
@@ -49,7 +61,16 @@ impl Reconciler<Shoot> for ShootPlacement {
         is_unplaced(shoot)
     }
 
-    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+    async fn apply(&self, cached: Arc<Shoot>) -> Result<Next> {
+        let namespace = cached.namespace().unwrap_or_default();
+        let shoots: Api<Shoot> = self.context.garden.namespaced(&namespace);
+        // The cache has no tolerations and no selectors.
+        let name = cached.name_any();
+        let read = shoots.get_opt(&name).await;
+        let read = read.context(format_args!("could not read Shoot {name}"))?;
+        let Some(shoot) = read.filter(is_unplaced) else {
+            return Ok(Next::Change);
+        };
         let seeds: Api<Seed> = self.context.garden.cluster_wide();
         let seed = match shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) {
             Some(name) => seeds
@@ -58,27 +79,22 @@ impl Reconciler<Shoot> for ShootPlacement {
                 .context(format_args!("could not read seed {name}"))?,
             None => None,
         };
-        let obstacle = obstacle(&shoot, seed.as_ref());
+        let profile = cloud_profile(&self.context, &shoot).await?;
+        let obstacle = obstacle(&shoot, seed.as_ref(), profile.as_ref());
         if obstacle.is_none() && is_domain_refused(&shoot) {
             return Ok(Next::Change);
         }
         let Some(status) = status(&shoot, obstacle.as_deref(), clock::now_k8s()) else {
             return Ok(Next::Change);
         };
-        let shoots: Api<Shoot> = self
-            .context
-            .garden
-            .namespaced(&shoot.namespace().unwrap_or_default());
         // Conditional: a gardenlet that has just begun has precedence; its write triggers this controller
         // again.
-        let written = MANAGER
-            .try_merge_status_of(&shoots, shoot.as_ref(), &status)
-            .await?;
+        let written = MANAGER.try_merge_status_of(&shoots, &shoot, &status).await?;
         if written.is_none() {
             return Ok(Next::Change);
         }
         if let Some(why) = obstacle {
-            self.context.events.warning(shoot.as_ref(), "NoSeed", &why).await;
+            self.context.events.warning(&shoot, "NoSeed", &why).await;
         }
         Ok(Next::Change)
     }

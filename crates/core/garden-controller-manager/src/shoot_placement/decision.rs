@@ -1,12 +1,12 @@
 //! The obstacles to the creation of a new shoot: pure decisions.
 
 use api::{
-    gardencore::{Seed, Shoot},
+    gardencore::{CloudProfile, Seed, Shoot},
     meta::{ErrorCode, LastError, LastOperation, LastOperationState, LastOperationType},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use placement::unreserved_domain;
+use placement::{seed_choice, unreserved_domain};
 use serde_json::{Value, json};
 
 /// The begin of the report of each refused domain.
@@ -24,9 +24,10 @@ pub fn is_unplaced(shoot: &Shoot) -> bool {
     nobody && untouched && shoot.metadata.deletion_timestamp.is_none()
 }
 
-/// Obstacle and remedy for a shoot that is not placed. `seed`: the Seed that the shoot names, if it exists.
+/// Obstacle and remedy for a shoot that is not placed. `seed` and `profile`: the Seed and the CloudProfile of
+/// the shoot, if they exist. The gardenlet takes no Shoot with an obstacle.
 #[must_use]
-pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>) -> Option<String> {
+pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>, profile: Option<&CloudProfile>) -> Option<String> {
     let Some(name) = shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) else {
         return Some(
             "no seed is chosen, and this version has no scheduler: set spec.seedName to one of the seeds"
@@ -41,7 +42,7 @@ pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>) -> Option<String> {
             "seed {} is being deleted and takes no new shoots: delete this Shoot and create it with another spec.seedName",
             seed.name_any()
         )),
-        Some(_) => None,
+        Some(seed) => seed_choice::obstacle_to_creation(shoot, seed, profile),
     }
 }
 
@@ -123,24 +124,43 @@ mod tests {
     #[test]
     fn each_obstacle_says_what_to_do() {
         assert!(
-            obstacle(&shoot(None), None)
+            obstacle(&shoot(None), None, None)
                 .unwrap()
                 .contains("set spec.seedName")
         );
         assert!(
-            obstacle(&shoot(Some("")), None)
+            obstacle(&shoot(Some("")), None, None)
                 .unwrap()
                 .contains("set spec.seedName")
         );
-        assert!(obstacle(&shoot(Some("x")), None).unwrap().contains("no seed x"));
+        let unknown = obstacle(&shoot(Some("x")), None, None);
+        assert!(unknown.unwrap().contains("no seed x"));
         let mut seed = Seed::new("a", SeedSpec::default());
-        assert_eq!(obstacle(&shoot(Some("a")), Some(&seed)), None);
+        assert_eq!(obstacle(&shoot(Some("a")), Some(&seed), None), None);
         seed.metadata.deletion_timestamp = Some(now());
         assert!(
-            obstacle(&shoot(Some("a")), Some(&seed))
+            obstacle(&shoot(Some("a")), Some(&seed), None)
                 .unwrap()
                 .contains("being deleted")
         );
+    }
+
+    #[test]
+    fn a_seed_that_may_not_host_the_shoot_is_an_obstacle() {
+        let (mut shoot, mut seed) = (shoot(Some("a")), Seed::new("a", SeedSpec::default()));
+        seed.spec.taints = serde_json::from_value(json!([{"key": "protected"}])).unwrap();
+        let why = obstacle(&shoot, Some(&seed), None).unwrap();
+        assert!(why.contains("has the taint protected"), "{why}");
+        shoot.spec.tolerations = serde_json::from_value(json!([{"key": "protected"}])).unwrap();
+        assert_eq!(obstacle(&shoot, Some(&seed), None), None);
+        let selector = json!({"matchLabels": {"kind": "edge"}});
+        let spec = json!({"type": "t", "regions": [], "kubernetes": {}, "seedSelector": selector});
+        let profile = CloudProfile::new("p", serde_json::from_value(spec).unwrap());
+        let why = obstacle(&shoot, Some(&seed), Some(&profile)).unwrap();
+        assert!(why.contains("CloudProfile p"), "{why}");
+        shoot.spec.seed_selector = serde_json::from_value(selector).unwrap();
+        let why = obstacle(&shoot, Some(&seed), None).unwrap();
+        assert!(why.contains("spec.seedSelector of the shoot"), "{why}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Reports shoots that no seed will ever take: without a seed, or with an unknown or deleted seed.
+//! Reports shoots that no seed will ever take: without a seed, with an unknown or deleted seed, or with a
+//! seed that taints or selectors exclude.
 //!
 //! A gardenlet acts on the shoots of its own seed only, so no gardenlet would notice a mistyped seed name.
 //! Controller `shoot-domain` reports a refused domain in the same fields (`status_of_refused_domain`).

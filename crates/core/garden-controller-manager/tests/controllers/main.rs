@@ -18,7 +18,7 @@ use anyhow::Result;
 use api::{
     constants::{condition::READY_FOR_MIGRATION, finalizer::SHOOT_STATE},
     gardencore::{BackupBucket, CloudProfile, Project, ProjectPhase, Seed, Shoot, ShootState},
-    meta::{Condition, ConditionStatus, find_condition},
+    meta::{Condition, ConditionStatus, ErrorCode, find_condition},
 };
 use garden::{Controlled, Garden, NAMESPACE, allowed, operation};
 use garden_controller_manager::{
@@ -322,6 +322,24 @@ async fn a_shoot_without_seed_says_so(garden: &Garden) {
     .await;
     let description = mended.status.unwrap().last_operation.unwrap().description;
     assert_eq!(description, "Waiting for the gardenlet of seed seed-a.");
+
+    // No policy compares a Shoot with a Seed that is registered later.
+    garden.shoot("early", "seed-late", None, ("", "")).await;
+    until(&shoots, "early", told("there is no seed seed-late")).await;
+    let mut late = garden::seed("seed-late");
+    late["spec"]["taints"] = json!([{"key": "protected"}]);
+    garden.bring(&late).await.unwrap();
+    let refused = until(&shoots, "early", told("Seed seed-late has the taint protected")).await;
+    let status = refused.status.unwrap();
+    assert_eq!(status.last_errors[0].codes, [ErrorCode::ErrConfigurationProblem]);
+    assert_eq!(status.seed_name, None, "no seed has a right");
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let untainted = json!({"spec": {"taints": null}});
+    allowed(garden.patch(&seeds, "seed-late", untainted).await);
+    until(&shoots, "early", |shoot| {
+        shoot.status.as_ref().unwrap().last_errors.is_empty()
+    })
+    .await;
 }
 
 fn constraint(shoot: &Shoot) -> Option<Condition> {

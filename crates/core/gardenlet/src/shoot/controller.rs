@@ -30,6 +30,7 @@ use super::{
         identity::OperationIdentity,
         metrics,
         pace::Pace,
+        seed_choice,
         status::{self, OperationStart, Trigger, Writer},
     },
     operation_hooks::OperationHooks,
@@ -211,8 +212,14 @@ impl ShootReconciler {
             self.remove_finalizer(&shoot).await?;
             return Ok(Next::Change);
         }
+        let project = project::name_of(&context.garden, &shoot).await?;
+        let refusal = Box::pin(seed_choice::refusal(context, &shoot, &project)).await?;
+        if refusal.is_some() && operation.deletes() {
+            self.remove_finalizer(&shoot).await?;
+            return Ok(Next::Change);
+        }
+        refusal.map_or(Ok(()), Err)?;
         domain::wait_until_reserved(context, &shoot, operation).await?;
-        let project = project::name_of(&self.context.garden, &shoot).await?;
         let traveller = traveller(&shoot, operation)
             .map_err(|error| Error::config(ErrorCode::ErrConfigurationProblem, error.to_string()))?;
         let left = Box::pin(left_behind::of_move(context, &shoot, operation)).await?;

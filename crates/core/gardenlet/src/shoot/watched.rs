@@ -8,6 +8,7 @@ use kube::{
     ResourceExt,
     runtime::{Controller, reflector::ObjectRef},
 };
+use placement::is_hosted;
 use runtime::controller::{Change, SharedWatch, runner};
 
 use super::operation_hooks::OperationHooks;
@@ -56,6 +57,7 @@ fn fingerprint(hooks: &dyn OperationHooks, shoot: &Shoot) -> Option<u64> {
         status.map(|status| (status.seed_name.as_deref(), status.epoch())),
         // A creation waits for the reservation.
         status.and_then(|status| status.reserved_domain.as_deref()),
+        is_held_back(shoot),
         ready_for_migration(shoot).map(|(ready, message)| (ready, message.to_owned())),
         status
             .and_then(|status| status.migration.as_ref())
@@ -81,6 +83,13 @@ fn fingerprint(hooks: &dyn OperationHooks, shoot: &Shoot) -> Option<u64> {
     ))
 }
 
+/// Whether garden-controller-manager reports an obstacle to the creation. The creation is attempted again
+/// when the report ends.
+fn is_held_back(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref().filter(|_| !is_hosted(shoot));
+    status.is_some_and(|status| !status.last_errors.is_empty())
+}
+
 /// Result and message of the preflight; `None` before the first result.
 pub(super) fn ready_for_migration(shoot: &Shoot) -> Option<(bool, &str)> {
     let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
@@ -88,4 +97,27 @@ pub(super) fn ready_for_migration(shoot: &Shoot) -> Option<(bool, &str)> {
         constraint.status == ConditionStatus::True,
         constraint.message.as_str(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::ShootSpec;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_reported_obstacle_wakes_the_creation() {
+        let with = |status| {
+            let mut shoot = Shoot::new("web", ShootSpec::default());
+            shoot.status = Some(serde_json::from_value(status).unwrap());
+            is_held_back(&shoot)
+        };
+        let errors = json!([{"description": "Seed a has the taint protected"}]);
+        assert!(with(json!({"lastErrors": errors})));
+        assert!(!with(json!({"lastErrors": []})));
+        // The own reports of the host wake no operation.
+        assert!(!with(json!({"seedName": "a", "lastErrors": errors})));
+    }
 }

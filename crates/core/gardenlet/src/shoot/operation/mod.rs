@@ -8,5 +8,5 @@ pub(crate) mod identity;
 pub(crate) mod metrics;
 pub(crate) mod pace;
 pub(crate) mod progress;
-mod seed_choice;
+pub(crate) mod seed_choice;
 pub mod status;
