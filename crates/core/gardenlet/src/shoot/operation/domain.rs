@@ -6,7 +6,11 @@
 
 use std::time::Duration;
 
-use api::{gardencore::Shoot, meta::ErrorCode};
+use api::{
+    gardencore::Shoot,
+    meta::{ErrorCode, LastOperation, LastOperationState, LastOperationType},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
 use placement::{Operation, is_hosted, unreserved_domain};
 use runtime::{
@@ -15,13 +19,18 @@ use runtime::{
         Cluster,
         wait::{self, WaitState},
     },
+    clock,
 };
+use serde_json::{Value, json};
 
-use crate::Context;
+use super::status;
+use crate::{Context, context::MANAGER};
 
 /// Longer than garden-controller-manager takes for a new Shoot. After that the creation fails with an Event
 /// for the user, and is tried again. A gardenlet writes no status of a Shoot that no seed has taken.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// Task name of the error of a creation that waits for the reservation.
+const RESERVATION: &str = "Waiting for the reservation of the domain";
 
 /// Whether the operation deletes a Shoot that no seed takes, because the domain is not reserved. No seed has
 /// objects of such a Shoot.
@@ -45,16 +54,46 @@ pub(crate) async fn wait_until_reserved(
     };
     // Boxed: the future is large.
     match Box::pin(wait::until(&api, &shoot.name_any(), TIMEOUT, look)).await {
-        Err(Error::NotReady { .. }) => Err(Error::config(
-            ErrorCode::ErrConfigurationProblem,
-            format!(
-                "spec.dns.domain {domain} is not reserved for this Shoot (status.reservedDomain): if an Event DomainRefused of the Shoot \
-                 names a reason, delete this Shoot and create the Shoot with another domain; if there is no such Event, \
-                 garden-controller-manager does not run, or the namespace of the Shoot has no Project"
-            ),
-        )),
+        Err(Error::NotReady { .. }) => {
+            let error = Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "spec.dns.domain {domain} is not reserved for this Shoot (status.reservedDomain): if an Event DomainRefused of the Shoot \
+                     names a reason, delete this Shoot and create the Shoot with another domain; if there is no such Event, \
+                     garden-controller-manager does not run, or the namespace of the Shoot has no Project"
+                ),
+            );
+            if let Some(report) = report(shoot, &error, clock::now_k8s()) {
+                // After a concurrent write, the next attempt reports the error.
+                MANAGER.try_merge_status_of(&api, shoot, &report).await?;
+            }
+            Err(error)
+        }
         other => other.map(drop),
     }
+}
+
+/// The status of a half-created Shoot that waits. `None` if the status reports the error already, or if no
+/// seed has taken the Shoot: garden-controller-manager reports a refused domain there. The state never
+/// becomes `Failed`, because the creation goes on after the reservation.
+fn report(shoot: &Shoot, error: &Error, now: Time) -> Option<Value> {
+    let status = shoot.status.as_ref().filter(|_| is_hosted(shoot))?;
+    let last = status.last_operation.as_ref();
+    let description = error.to_string();
+    let is_reported = last.is_some_and(|last| last.state == LastOperationState::Error)
+        && matches!(status.last_errors.as_slice(), [only] if only.description == description);
+    if is_reported {
+        return None;
+    }
+    let last_error = status::single_error(RESERVATION, error, &now);
+    let operation = LastOperation {
+        description: format!("{description}."),
+        last_update_time: now,
+        progress: status::reached(shoot),
+        state: LastOperationState::Error,
+        type_: LastOperationType::Create,
+    };
+    Some(json!({"lastOperation": operation, "lastErrors": [last_error], "retryCycleStartTime": null}))
 }
 
 /// The domain for which the operation waits.
@@ -68,8 +107,6 @@ fn required_domain(shoot: &Shoot, operation: Operation) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-
-    use serde_json::{Value, json};
 
     use super::*;
 
@@ -107,6 +144,29 @@ mod tests {
         let reserved = shoot(&json!({"reservedDomain": "web.customer.test"}));
         assert_eq!(required_domain(&reserved, Operation::Create), None);
         assert!(!ends_before_creation(&reserved, Operation::Delete));
+    }
+
+    /// A gardenlet of an earlier version took the Shoot before the reservation.
+    #[test]
+    fn a_half_created_shoot_reports_that_the_domain_is_not_reserved() {
+        let now = || Time(jiff::Timestamp::UNIX_EPOCH);
+        let error = Error::config(ErrorCode::ErrConfigurationProblem, "spec.dns.domain is taken");
+        assert_eq!(report(&shoot(&json!({})), &error, now()), None, "no seed has it");
+        let last = json!({"type": "Create", "state": "Processing", "progress": 7, "description": "d",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let mut status = json!({"seedName": "a", "lastOperation": last});
+        let half_created = shoot(&status);
+        assert!(required_domain(&half_created, Operation::Create).is_some());
+        let body = report(&half_created, &error, now()).unwrap();
+        let [state, progress] = ["state", "progress"].map(|field| &body["lastOperation"][field]);
+        assert_eq!((state, progress), (&json!("Error"), &json!(7)));
+        let reported = &body["lastErrors"][0];
+        assert_eq!(reported["codes"], json!(["ERR_CONFIGURATION_PROBLEM"]));
+        assert_eq!(reported["description"], "spec.dns.domain is taken");
+        for field in ["lastOperation", "lastErrors"] {
+            status[field] = body[field].clone();
+        }
+        assert_eq!(report(&shoot(&status), &error, now()), None, "once");
     }
 
     /// The domain of a shoot on a seed was reserved before, or is older than the reservations.
