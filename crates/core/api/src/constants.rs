@@ -199,6 +199,11 @@ pub const SEED_REGION: &str = "seed.gardener.cloud/region";
 pub const SEED_ACCESS: &str = "gardener.cloud/seed-access";
 /// Value of [`SEED_ACCESS`].
 pub const SEED_ACCESS_WITHDRAWN: &str = "withdrawn";
+/// Label of namespace `seed-<name>` of the garden. By the value [`SEED_REGISTRATION_REFUSED`] an operator
+/// refuses the registration of a removed Seed by its gardenlet (policy `gardenlet-registration`).
+pub const SEED_REGISTRATION: &str = "gardener.cloud/seed-registration";
+/// Value of [`SEED_REGISTRATION`].
+pub const SEED_REGISTRATION_REFUSED: &str = "refused";
 /// Label: the provider of backups.
 pub const BACKUP_PROVIDER: &str = "backup.gardener.cloud/provider";
 /// Label: the object is not deleted without confirmation (`true`).

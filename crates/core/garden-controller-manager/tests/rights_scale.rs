@@ -88,6 +88,10 @@ async fn fill(garden: &Garden, count: usize, seeds: usize) -> Result<()> {
             .bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
             .await?;
     }
+    for number in 0..seeds {
+        let namespace = garden::seed_namespace(&seed(number * PROJECTS, seeds));
+        garden.bring(&namespace).await?;
+    }
     let created = stream::iter(0..count).map(|number| async move {
         let (namespace, seed) = (namespace(number), seed(number, seeds));
         garden

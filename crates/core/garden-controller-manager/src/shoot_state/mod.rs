@@ -9,6 +9,7 @@
 
 mod bounded;
 mod controller;
+mod grant_writes;
 mod grants;
 mod making;
 mod named_secrets;

@@ -13,7 +13,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -24,7 +24,8 @@ use api::{
 };
 use futures::{
     StreamExt,
-    stream::{BoxStream, iter, select_all},
+    channel::mpsc,
+    stream::{BoxStream, iter, select, select_all},
 };
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -32,7 +33,6 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, Preconditions},
     core::PartialObjectMeta,
     runtime::{
         Controller,
@@ -45,18 +45,18 @@ use runtime::{
     Error, Result,
     client::{Cluster, apply::Object},
     controller::{Next, Reconciler, SharedWatch, runner},
-    error::Explain as _,
 };
 use tokio::sync::OnceCell;
 
 use super::{
     bounded::{ChunksOfStates, at_most, report},
-    grants::{Grant, LABEL, NamespaceMeta, PREFIX, Rights, binding, decode, role, seed_and_namespace},
+    grant_writes::grant,
+    grants::{LABEL, NamespaceMeta, PREFIX, Rights, seed_and_namespace},
     named_secrets::{SecretSources, keys_of_entry},
     withdrawal::{self, RoleMeta, end},
 };
 use crate::{
-    Context, MANAGER,
+    Context,
     changes::{self, Keys, cache, concerned},
 };
 
@@ -74,6 +74,9 @@ struct SeedRights {
     caches: Caches,
     /// The namespaces that the controller watches.
     namespaces: Store<NamespaceMeta>,
+    /// Seeds with access, and the namespaces to reconcile when a seed gets access.
+    open: Mutex<BTreeSet<String>>,
+    opened: mpsc::UnboundedSender<ObjectRef<NamespaceMeta>>,
 }
 
 /// Runs the controller until shutdown.
@@ -81,12 +84,16 @@ pub(super) async fn run(context: Context) {
     let namespaces: Api<NamespaceMeta> = context.garden.cluster_wide();
     let shoots = context.shoots.clone();
     let (caches, changed) = Caches::watch(&context);
-    let controller = Controller::new(namespaces.clone(), watcher::Config::default()).reconcile_on(changed);
+    let (opened, woken) = mpsc::unbounded();
+    let controller =
+        Controller::new(namespaces.clone(), watcher::Config::default()).reconcile_on(select(changed, woken));
     let settings = context.runner();
     let reconciler = Arc::new(SeedRights {
         context,
         caches,
         namespaces: controller.store(),
+        open: Mutex::default(),
+        opened,
     });
     let running = runner::run(controller, move |_| namespaces.clone(), reconciler, settings);
     shoots.run_beside(running).await;
@@ -236,6 +243,29 @@ impl Caches {
         wanted
     }
 
+    /// The namespaces in which rights of the seed follow from a Shoot or a BackupEntry.
+    fn namespaces_of(&self, seed: &str) -> BTreeSet<String> {
+        let mut namespaces = BTreeSet::new();
+        for shoot in self.shoots.store().state() {
+            if seeds_of_shoot(&shoot).any(|of_shoot| of_shoot == seed) {
+                namespaces.extend(shoot.namespace());
+            }
+            if host(&shoot) == Some(seed) {
+                let secrets = self.sources.secrets_of(&shoot).into_iter();
+                namespaces.extend(secrets.map(|(namespace, _)| namespace));
+            }
+        }
+        for entry in self.entries.state() {
+            if seeds_of_entry(&entry).any(|of_entry| of_entry == seed) {
+                namespaces.extend(entry.namespace());
+            }
+            let read = self.sources.bucket_reader(&entry);
+            let read = read.filter(|(reader, _)| reader == seed);
+            namespaces.extend(read.map(|(_, (namespace, _))| namespace));
+        }
+        namespaces
+    }
+
     /// Seeds with a ClusterRole for this namespace or a RoleBinding in it.
     fn granted(&self, namespace: &str) -> BTreeSet<String> {
         let roles = self.roles.state().into_iter().filter_map(|role| {
@@ -303,21 +333,15 @@ impl Reconciler<NamespaceMeta> for SeedRights {
     async fn apply(&self, namespace: Arc<NamespaceMeta>) -> Result<Next> {
         self.caches.ready().await?;
         let name = namespace.name_any();
+        let ended = self.follow_access(&namespace).await;
         let roles: Api<ClusterRole> = self.context.garden.cluster_wide();
         let bindings: Api<RoleBinding> = self.context.garden.namespaced(&name);
         let granted = self.caches.granted(&name);
         let mut wanted = self.caches.wanted(&namespace);
         if wanted.is_empty() && granted.is_empty() {
-            return Ok(Next::Change);
+            return ended.map(|()| Next::Change);
         }
-        wanted.retain(|seed, _| !withdrawal::is_withdrawn(&self.namespaces, seed));
-        let ended = withdrawal::end_elsewhere(
-            &self.context.garden,
-            &self.caches.roles,
-            own_seed(&namespace),
-            &namespace,
-        )
-        .await;
+        wanted.retain(|seed, _| withdrawal::has_access(&self.namespaces, seed));
         let mut failed = ended.err();
         for seed in granted.iter().filter(|seed| !wanted.contains_key(*seed)) {
             let ended = end(&bindings, &roles, seed, &name).await;
@@ -343,6 +367,35 @@ impl Reconciler<NamespaceMeta> for SeedRights {
 }
 
 impl SeedRights {
+    /// Ends the rights of a seed without access in all namespaces, and grants the rights of a seed that gets
+    /// access. `namespace`: any namespace, also of no seed.
+    async fn follow_access(&self, namespace: &NamespaceMeta) -> Result<()> {
+        let name = namespace.name_any();
+        let Some(seed) = seed_of_namespace(&name).filter(|_| !is_of_project(namespace)) else {
+            return Ok(());
+        };
+        let has_access = withdrawal::gives_access(namespace);
+        let is_new = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            if has_access {
+                open.insert(seed.to_owned())
+            } else {
+                open.remove(seed);
+                false
+            }
+        };
+        if is_new {
+            for concerned in self.caches.namespaces_of(seed) {
+                // The receiver ends with the process.
+                let _ = self.opened.unbounded_send(ObjectRef::new(&concerned));
+            }
+        }
+        if has_access {
+            return Ok(());
+        }
+        withdrawal::end_everywhere(&self.context.garden, &self.caches.roles, seed).await
+    }
+
     /// Reports InternalSecrets that the ClusterRole of a seed does not name. The Event has a reason of its
     /// own, because the API server keeps the first note of Events with the same reason.
     async fn report_left_out(&self, namespace: &NamespaceMeta, seed: &str, rights: &Rights) -> Option<Error> {
@@ -369,58 +422,6 @@ fn own_seed(namespace: &NamespaceMeta) -> Option<&str> {
         && !is_of_project(namespace)
         && namespace.metadata.deletion_timestamp.is_none();
     seed_of_namespace(namespace.metadata.name.as_deref()?).filter(|_| is_of_seed)
-}
-
-/// Grants exactly these rights.
-async fn grant(
-    bindings: &Api<RoleBinding>,
-    roles: &Api<ClusterRole>,
-    seed: &str,
-    namespace: &NamespaceMeta,
-    rights: &Rights,
-) -> Result<()> {
-    write(roles, &decode(role(seed, namespace, rights))?).await?;
-    write(bindings, &decode(binding(seed, &namespace.name_any()))?).await
-}
-
-/// Applies the object, and replaces an object of this name that no write can make equal to `wanted`.
-async fn write<K: Grant + Object>(api: &Api<K>, wanted: &K) -> Result<()> {
-    let Err(error) = MANAGER.apply(api, wanted).await else {
-        return Ok(());
-    };
-    if !delete_unlike(api, wanted).await? {
-        return Err(error);
-    }
-    MANAGER.apply(api, wanted).await.map(drop)
-}
-
-/// Deletes an object of this name that no write can make equal to `wanted`: Kubernetes lets no user change a
-/// roleRef, and policy `garden-controller-manager-role` refuses labels and aggregations of other writers.
-/// Returns whether such an object was there.
-async fn delete_unlike<K: Grant + Object>(api: &Api<K>, wanted: &K) -> Result<bool> {
-    let (kind, name) = (K::kind(&()), wanted.name_any());
-    let found = api.get_opt(&name).await;
-    let found = found.context(format_args!("could not read {kind} {name}"))?;
-    let Some(found) = found.filter(|found| found.is_unlike(wanted)) else {
-        return Ok(false);
-    };
-    let namespace = found.namespace().unwrap_or_default();
-    tracing::warn!(
-        namespace,
-        name,
-        kind = &*kind,
-        "an object of a reserved name is replaced"
-    );
-    let params = DeleteParams {
-        preconditions: Some(Preconditions {
-            uid: found.uid(),
-            resource_version: found.resource_version(),
-        }),
-        ..DeleteParams::default()
-    };
-    let deleted = api.delete(&name, &params).await;
-    deleted.context(format_args!("could not delete {kind} {name}"))?;
-    Ok(true)
 }
 
 #[cfg(test)]

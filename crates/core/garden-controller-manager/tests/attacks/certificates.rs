@@ -7,7 +7,7 @@ use api::gardencore::{Seed, Shoot};
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Namespace, Secret},
-    rbac::v1::{ClusterRoleBinding, RoleBinding},
+    rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
 };
 use kube::{Api, api::DeleteParams};
 use serde_json::{Value, json};
@@ -54,8 +54,7 @@ async fn bring_seed(garden: &Garden) {
         binding(None, "gardener.cloud:system:seeds"),
         binding(Some(LEASES), "gardener.cloud:system:seed-leases"),
         binding(Some("default"), "gardener.cloud:system:seed-events"),
-        json!({"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": "seed-stolen", "labels": {"gardener.cloud/role": "seed"}}}),
+        garden::seed_namespace(SEED),
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dns", "namespace": "seed-stolen"}}),
     ] {
         garden.bring(&document).await.unwrap();
@@ -133,6 +132,43 @@ pub async fn a_withdrawn_certificate_has_no_rights(garden: &Garden) {
         secrets.get("robbed-later.kubeconfig").await.map(drop),
         "cannot get resource \"secrets\"",
     );
+    // The withdrawal outlives the Seed: the namespace stays.
+    let deleted = namespaces.delete("seed-stolen", &DeleteParams::default()).await;
+    refused(deleted.map(drop), "withdraws the access of the seed");
+}
+
+/// The namespace of a removed Seed ends with the Seed. A Shoot or a BackupEntry may have the name of the
+/// Seed for longer.
+pub async fn a_removed_seed_gets_no_right(garden: &Garden) {
+    const REMOVED: &str = "removed";
+    let _controllers = grant_rights(garden);
+    let roles: Api<ClusterRole> = Api::all(garden.administrator());
+    let name = "gardener.cloud:seed:removed:garden-dev";
+    let succeeded = ("Reconcile", "Succeeded");
+    // The rights come with the namespace.
+    garden.shoot("left-over", REMOVED, Some(REMOVED), succeeded).await;
+    garden.bring(&garden::seed_namespace(REMOVED)).await.unwrap();
+    garden::until_allowed(|| find(&roles, name)).await;
+    allowed(find(&roles, name).await);
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let deleted = namespaces.delete("seed-removed", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+    garden::until_refused(|| find(&roles, name)).await;
+
+    // A change of the project gives no right back.
+    garden
+        .shoot("left-later", REMOVED, Some(REMOVED), succeeded)
+        .await;
+    garden.shoot("beside", "seed-a", Some("seed-a"), succeeded).await;
+    garden.secret("beside.kubeconfig", "Opaque").await;
+    let of_a: Api<Secret> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    garden::until_allowed(|| read(&of_a, "beside.kubeconfig")).await;
+    refused(roles.get(name).await.map(drop), "not found");
+}
+
+fn find(roles: &Api<ClusterRole>, name: &'static str) -> Reading {
+    let roles = roles.clone();
+    Box::pin(async move { roles.get(name).await.map(drop) })
 }
 
 /// A right of the group cannot be taken from a single certificate.

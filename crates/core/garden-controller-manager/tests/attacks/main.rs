@@ -66,7 +66,7 @@ testkit::scenarios! {
         a_further_label_blocks_no_seed,
         a_namespace_without_a_project_has_no_rights_of_seeds,
     },
-    certificates::{a_withdrawn_certificate_has_no_rights},
+    certificates::{a_withdrawn_certificate_has_no_rights, a_removed_seed_gets_no_right},
     stolen_namespace::{
         an_id_comes_from_the_project_of_the_namespace_and_stays,
         a_namespace_has_one_project,

@@ -20,8 +20,8 @@ use testkit::eventually;
 use super::{
     Garden, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS,
     attempt::{in_force, try_patch_status},
-    bounded_profile, bucket, entry, event_in, project_of, secret_binding, seed, shoot_with_pools, try_apply,
-    try_create, try_delete, try_patch,
+    bounded_profile, bucket, entry, event_in, project_of, secret_binding, seed, seed_namespace,
+    shoot_with_pools, try_apply, try_create, try_delete, try_patch,
 };
 
 impl Garden {
@@ -279,6 +279,13 @@ impl Garden {
         .await?;
         in_force("namespace-deletion-backupentries", || {
             try_delete(&namespaces, WITH_BACKUPS)
+        })
+        .await?;
+        let mut withdrawn = seed_namespace("probe");
+        withdrawn["metadata"]["labels"] = json!({"gardener.cloud/seed-access": "withdrawn"});
+        self.bring(&withdrawn).await?;
+        in_force("namespace-deletion-withdrawn", || {
+            try_delete(&namespaces, "seed-probe")
         })
         .await?;
         let definitions: Api<CustomResourceDefinition> = Api::all(self.administrator());

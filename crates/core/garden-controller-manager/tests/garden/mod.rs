@@ -96,6 +96,7 @@ impl Garden {
         }
         for name in ["seed-a", "seed-b", "seed-c"] {
             garden.bring(&seed(name)).await?;
+            garden.bring(&seed_namespace(name)).await?;
         }
         let mut dev = project_of("dev", Some(NAMESPACE));
         let whitelist = [
@@ -408,6 +409,13 @@ pub fn seed(name: &str) -> Value {
             "provider": {"type": "local", "region": "local"},
         },
     })
+}
+
+/// The namespace of a seed, as garden-controller-manager creates the namespace.
+pub fn seed_namespace(seed: &str) -> Value {
+    let labels = json!({"gardener.cloud/role": "seed"});
+    let metadata = json!({"name": format!("seed-{seed}"), "labels": labels});
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 }
 
 /// The request succeeded. A failure fails the scenario at the end of the scenario.
