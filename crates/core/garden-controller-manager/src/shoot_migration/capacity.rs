@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
-use api::gardencore::{Seed, Shoot};
+use api::gardencore::{Seed, Shoot, ShootStatus};
 use kube::ResourceExt;
 
 use super::preflight::{FULL, Verdict};
 
 /// Resource of `status.allocatable`.
 const SHOOTS: &str = "shoots";
+/// New shoots take at most this part of the room: one quarter.
+const SHARE_OF_NEW: usize = 4;
 
 /// The shoots that the seed may have. `None`: the seed names no number, or none that can be read.
 pub(super) fn room(seed: &Seed) -> Option<usize> {
@@ -18,18 +20,33 @@ pub(super) fn room(seed: &Seed) -> Option<usize> {
     status.allocatable.get(SHOOTS)?.0.parse().ok()
 }
 
-/// The shoots that need room in the seed: on the seed, created there, or approved to move there.
-pub(super) fn hosted<'a>(seed: &'a str, known: &'a [Arc<Shoot>]) -> impl Iterator<Item = &'a Shoot> {
-    known.iter().map(AsRef::as_ref).filter(move |shoot| {
-        let status = shoot.status.as_ref();
-        let host = status
-            .and_then(|status| status.seed_name.as_deref())
-            .filter(|name| !name.is_empty());
-        let comes = status
-            .and_then(|status| status.migration.as_ref())
-            .is_some_and(|approval| approval.destination == seed);
-        comes || host.or(shoot.spec.seed_name.as_deref()) == Some(seed)
-    })
+/// The shoots that need room in the seed: on the seed, approved to move there, or about to be created there.
+/// Of the last kind only a share counts, because each member of a project can create Shoots that name the
+/// seed. A Shoot with a reported obstacle does not count, because no seed takes such a Shoot.
+pub(super) fn hosted<'a>(
+    seed: &'a str,
+    room: usize,
+    known: &'a [Arc<Shoot>],
+) -> impl Iterator<Item = &'a Shoot> {
+    let all = move || known.iter().map(|shoot| &**shoot);
+    let certain = all().filter(move |shoot| is_on_or_comes(shoot, seed));
+    let new = all().filter(move |shoot| is_about_to_be_created(shoot, seed) && !is_on_or_comes(shoot, seed));
+    certain.chain(new.take(room / SHARE_OF_NEW))
+}
+
+fn is_on_or_comes(shoot: &Shoot, seed: &str) -> bool {
+    let Some(status) = &shoot.status else { return false };
+    let approval = status.migration.as_ref();
+    let comes = approval.is_some_and(|approval| approval.destination == seed);
+    comes || status.seed_name.as_deref() == Some(seed)
+}
+
+fn is_about_to_be_created(shoot: &Shoot, seed: &str) -> bool {
+    let is_excluded = |status: &ShootStatus| {
+        let host = status.seed_name.as_deref().unwrap_or_default();
+        !host.is_empty() || !status.last_errors.is_empty()
+    };
+    shoot.spec.seed_name.as_deref() == Some(seed) && !shoot.status.as_ref().is_some_and(is_excluded)
 }
 
 /// The verdict on a move to a seed without room.
@@ -48,12 +65,12 @@ pub(super) fn full(source: &str, destination: &str, room: usize, taken: usize) -
 /// The verdict of a dry run. A dry run takes no slot.
 pub(super) fn judge(shoot: &Shoot, destination: &Seed, known: &[Arc<Shoot>], verdict: Verdict) -> Verdict {
     let name = destination.name_any();
-    let others = || {
-        hosted(&name, known)
+    let others = |room| {
+        hosted(&name, room, known)
             .filter(|other| other.uid() != shoot.uid())
             .count()
     };
-    match room(destination).map(|room| (room, others())) {
+    match room(destination).map(|room| (room, others(room))) {
         Some((room, taken)) if verdict.ready && taken >= room => {
             let status = shoot.status.as_ref();
             let source = status.and_then(|status| status.seed_name.as_deref());
@@ -100,8 +117,8 @@ mod tests {
     #[test]
     fn shoots_on_the_seed_new_shoots_and_approved_moves_take_room() {
         let known = sample_shoots();
-        let names: Vec<_> = hosted("b", &known).map(ResourceExt::name_any).collect();
-        assert_eq!(names, ["here", "leaves", "new", "comes"]);
+        let names: Vec<_> = hosted("b", 4, &known).map(ResourceExt::name_any).collect();
+        assert_eq!(names, ["here", "leaves", "comes", "new"]);
         assert_eq!(
             (
                 room(&seed(Some("7"))),
@@ -110,6 +127,21 @@ mod tests {
             ),
             (Some(7), None, None)
         );
+    }
+
+    /// Else a member of any project could keep planned moves from the seed for ever.
+    #[test]
+    fn shoots_that_only_name_the_seed_take_a_quarter_of_the_room() {
+        let named = |count: usize| (0..count).map(|number| shoot(&format!("n{number}"), "b", &json!({})));
+        let mut known: Vec<_> = named(100).collect();
+        for (room, taken) in [(40, 10), (8, 2), (3, 0), (1000, 100)] {
+            assert_eq!(hosted("b", room, &known).count(), taken, "{room}");
+        }
+        known.push(shoot("here", "b", &json!({"seedName": "b"})));
+        assert_eq!(hosted("b", 3, &known).count(), 1, "a shoot on the seed counts");
+        let refused = json!({"lastErrors": [{"description": "Seed b has the taint protected"}]});
+        let known = [shoot("refused", "b", &refused)];
+        assert_eq!(hosted("b", 40, &known).count(), 0);
     }
 
     #[test]

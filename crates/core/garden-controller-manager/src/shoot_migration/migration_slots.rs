@@ -94,7 +94,7 @@ impl MigrationSlots {
         }
         if let Some(room) = room {
             // Counted under the lock, so that two shoots never share the last room.
-            let hosted = capacity::hosted(destination, known).filter_map(ResourceExt::uid);
+            let hosted = capacity::hosted(destination, room, known).filter_map(ResourceExt::uid);
             others.extend(hosted.filter(|uid| *uid != own));
             if others.len() >= room {
                 return Err(NoSlot::Full {
