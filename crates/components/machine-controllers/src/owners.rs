@@ -70,7 +70,9 @@ pub fn adoption_patch<O: Resource<DynamicType = ()>>(object: &ObjectMeta, owner:
     json!({"metadata": {"ownerReferences": owners}})
 }
 
-/// A reference to an owner.
+/// A reference to an owner. The reference does not block the deletion of the owner: that needs the right to
+/// update the finalizers of the owner, where admission plugin `OwnerReferencesPermissionEnforcement` is on.
+/// The finalizer of the owner already waits for the owned objects.
 pub fn owner_reference<O: Resource<DynamicType = ()>>(owner: &O) -> OwnerReference {
     OwnerReference {
         api_version: O::api_version(&()).into_owned(),
@@ -78,7 +80,7 @@ pub fn owner_reference<O: Resource<DynamicType = ()>>(owner: &O) -> OwnerReferen
         name: owner.name_any(),
         uid: owner.uid().unwrap_or_default(),
         controller: Some(true),
-        block_owner_deletion: Some(true),
+        block_owner_deletion: Some(false),
     }
 }
 
@@ -139,6 +141,14 @@ mod tests {
                 OwnerRelation::Own
             );
         }
+    }
+
+    /// No role has the right to update finalizers.
+    #[test]
+    fn an_owner_reference_blocks_no_deletion() {
+        let reference = owner_reference(&set());
+        assert_eq!(reference.controller, Some(true));
+        assert_eq!(reference.block_owner_deletion, Some(false));
     }
 
     #[test]
