@@ -3,9 +3,10 @@
 //! that a seed can name decides about the data of a restore.
 
 use api::gardencore::Shoot;
-use runtime::{Error, client::wait::WaitState};
+use runtime::{Error, Result, client::wait::WaitState, error::Explain as _};
 
-use crate::configuration_problem;
+use super::etcds::MAIN;
+use crate::{Facts, configuration_problem};
 
 /// Name prefix of a source BackupEntry.
 pub(crate) const SOURCE: &str = "source-";
@@ -34,6 +35,28 @@ pub(crate) fn look_recorded(shoot: Option<&Shoot>, epoch: i64, own: &str) -> Wai
         ))),
         Some(_) => WaitState::Done,
     }
+}
+
+/// Refuses a claim without a copy whose data are recorded in a bucket of a different name: an administrator
+/// has recorded the bucket, or the Seed was registered anew. The volume of an Etcd that exists has the data.
+/// `newest`: the Shoot of a claim whose source is this seed.
+pub(crate) async fn check_without_copy(f: &Facts, newest: &Shoot) -> Result<()> {
+    let Some(bucket) = recorded(newest) else {
+        return Ok(());
+    };
+    let found = f.residency.etcds().get_opt(MAIN).await;
+    let has_etcd = found.context("could not read Etcd etcd-main")?.is_some();
+    refusal_without_copy(bucket, &f.bucket()?, has_etcd).map_or(Ok(()), |why| Err(configuration_problem(why)))
+}
+
+fn refusal_without_copy(bucket: &str, own: &str, has_etcd: bool) -> Option<String> {
+    (bucket != own && !has_etcd).then(|| {
+        format!(
+            "status.ownership.sourceBucket of the Shoot names bucket {bucket}, and this seed was the source of the data, so that etcd \
+             would begin with bucket {own} and without Etcd etcd-main: let another seed take the Shoot over, which copies bucket \
+             {bucket}, or record bucket {own} if it has the newest backups"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -68,6 +91,14 @@ mod tests {
             };
             assert!(why.contains("sourceBucket"), "{why}");
         }
+    }
+
+    #[test]
+    fn a_claim_without_a_copy_begins_with_the_recorded_bucket_or_the_own_volume() {
+        let refused = refusal_without_copy("former", "own", false).unwrap();
+        assert!(refused.contains("names bucket former"), "{refused}");
+        assert_eq!(refusal_without_copy("former", "own", true), None);
+        assert_eq!(refusal_without_copy("own", "own", false), None);
     }
 
     #[test]

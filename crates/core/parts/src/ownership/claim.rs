@@ -30,6 +30,7 @@ use crate::{
     etcd::{
         ended,
         planned_copy::{self, LossConsent},
+        source_bucket,
     },
     ownership::data_loss,
     task::{NONE, PartTask},
@@ -144,7 +145,11 @@ impl ClaimSteps {
         let fence_passed = fence.has_passed(&f.owner_check);
         let fenced = fenced(fence, &f.owner_check);
         let copied = copy.read();
-        let accepted = LossConsent::from_shoot(&f.newest_shoot().await?);
+        let newest = f.newest_shoot().await?;
+        if ClaimPlan::from_shoot(&newest).returns() {
+            source_bucket::check_without_copy(f, &newest).await?;
+        }
+        let accepted = LossConsent::from_shoot(&newest);
         let loss_of = |becomes: &Ownership<String>| data_loss::assess_loss(becomes, copied.as_ref(), fenced);
         advance_with_loss(f, loss_of, |now| {
             let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;

@@ -316,6 +316,14 @@ async fn comes_back(subject: &Subject) -> Result<()> {
 async fn comes_back_after_its_clean_up(subject: &Subject) -> Result<()> {
     let mut record = taken(13);
     record["source"] = json!({"name": "seed-a", "epoch": 11});
+    // The data are elsewhere, and no copy runs.
+    let mut elsewhere = record.clone();
+    elsewhere["sourceBucket"] = json!({"name": "elsewhere", "epoch": 11});
+    let facts = subject.set_record(elsewhere).await?;
+    let refused = ClaimSteps::open(&facts, &ClaimEvidence::default()).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("names bucket elsewhere"), "{refused}");
+
     let facts = subject.set_record(record).await?;
     let evidence = ClaimEvidence::default();
     assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::NewEpochSameSeed);
