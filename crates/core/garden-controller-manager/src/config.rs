@@ -54,7 +54,8 @@ pub struct Config {
 
     /// A bound of each project, as RESOURCE=NUMBER, in ResourceQuota `gardener` of the namespace of the
     /// project. Repeatable. The resource is the count of a kind of a group of Gardener, like
-    /// `count/shoots.core.gardener.cloud`.
+    /// `count/shoots.core.gardener.cloud`, or one of Kubernetes' resources that members of a project create,
+    /// like `pods` or `count/secrets`. The namespace of this process gets no bound of Kubernetes' resources.
     #[arg(long, value_parser = project_quota)]
     pub project_quota: Vec<ProjectQuota>,
 
@@ -93,24 +94,65 @@ fn reserved_domain(text: &str) -> Result<ReservedDomain, String> {
     })
 }
 
+/// The resources of Kubernetes that a quota may bound: objects that role `admin` of Kubernetes may create.
+/// The garden runs no workload of projects, and each object is in the etcd of the garden. Policy
+/// `garden-controller-manager-quota` has the same list.
+pub const KUBERNETES_RESOURCES: [&str; 22] = [
+    "pods",
+    "persistentvolumeclaims",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "count/configmaps",
+    "count/secrets",
+    "count/serviceaccounts",
+    "count/roles.rbac.authorization.k8s.io",
+    "count/rolebindings.rbac.authorization.k8s.io",
+    "count/leases.coordination.k8s.io",
+    "count/replicationcontrollers",
+    "count/deployments.apps",
+    "count/daemonsets.apps",
+    "count/statefulsets.apps",
+    "count/replicasets.apps",
+    "count/jobs.batch",
+    "count/cronjobs.batch",
+    "count/horizontalpodautoscalers.autoscaling",
+    "count/ingresses.networking.k8s.io",
+    "count/networkpolicies.networking.k8s.io",
+    "count/poddisruptionbudgets.policy",
+];
+
 /// A bound in the ResourceQuota of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectQuota {
-    /// The bounded resource: the count of a kind.
+    /// The bounded resource, in the format of a ResourceQuota.
     pub resource: String,
-    /// The most objects of the kind.
+    /// The most objects of the resource.
     pub number: u32,
 }
 
+impl ProjectQuota {
+    /// Whether the bound is for a resource of Kubernetes, and not for a kind of Gardener.
+    #[must_use]
+    pub fn is_for_kubernetes(&self) -> bool {
+        KUBERNETES_RESOURCES.contains(&self.resource.as_str())
+    }
+}
+
 fn project_quota(text: &str) -> Result<ProjectQuota, String> {
-    let invalid = || format!("{text:?} is not like count/shoots.core.gardener.cloud=20");
+    let invalid = || {
+        format!(
+            "{text:?} is not like count/shoots.core.gardener.cloud=20, and has none of the resources {}",
+            KUBERNETES_RESOURCES.join(", ")
+        )
+    };
     let (resource, number) = text.split_once('=').ok_or_else(invalid)?;
     // Policy garden-controller-manager-quota refuses other resources.
     let kind = resource.strip_prefix("count/");
-    if kind
+    let is_of_gardener = kind
         .and_then(|kind| kind.strip_suffix(".gardener.cloud"))
-        .is_none_or(str::is_empty)
-    {
+        .is_some_and(|kind| !kind.is_empty());
+    if !is_of_gardener && !KUBERNETES_RESOURCES.contains(&resource) {
         return Err(invalid());
     }
     Ok(ProjectQuota {
@@ -152,6 +194,48 @@ mod tests {
 
     use super::*;
 
+    /// The policy would refuse the whole ResourceQuota.
+    #[test]
+    fn the_policy_has_the_resources_of_kubernetes() {
+        let policy = include_str!("../../../../charts/garden/files/policies/garden-controller-manager.yaml");
+        let list = policy.split("- name: kubernetesResources").nth(1).unwrap();
+        let list = list.split_once("[] : [").unwrap().1;
+        let list = list.split_once(']').unwrap().0;
+        let names: Vec<_> = list
+            .split(',')
+            .map(|name| name.trim().trim_matches('\''))
+            .collect();
+        assert_eq!(names, KUBERNETES_RESOURCES);
+    }
+
+    /// The process ends at a flag that it does not know.
+    #[test]
+    fn the_defaults_of_the_chart_are_valid() {
+        let values = include_str!("../../../../charts/garden-controller-manager/values.yaml");
+        let values: serde_json::Value = serde_yaml_ng::from_str(values).unwrap();
+        let quotas: Vec<_> = values["projectQuotas"].as_array().unwrap().iter().collect();
+        let number = |resource: &str| {
+            let mut parsed = quotas
+                .iter()
+                .map(|quota| project_quota(quota.as_str().unwrap()).unwrap());
+            parsed
+                .find(|quota| quota.resource == resource)
+                .map(|quota| quota.number)
+        };
+        assert_eq!(number("count/shoots.core.gardener.cloud"), Some(20));
+        for resource in KUBERNETES_RESOURCES {
+            assert!(number(resource).is_some(), "{resource} has no bound");
+        }
+        for resource in [
+            "pods",
+            "services",
+            "persistentvolumeclaims",
+            "count/deployments.apps",
+        ] {
+            assert_eq!(number(resource), Some(0), "{resource}");
+        }
+    }
+
     #[test]
     fn a_reserved_domain_has_a_project() {
         let reserved = reserved_domain("example.com=dev").unwrap();
@@ -176,11 +260,17 @@ mod tests {
         let quota = project_quota("count/shoots.core.gardener.cloud=20").unwrap();
         assert_eq!(quota.resource, "count/shoots.core.gardener.cloud");
         assert_eq!(quota.number, 20);
+        assert!(!quota.is_for_kubernetes());
+        for resource in KUBERNETES_RESOURCES {
+            let quota = project_quota(&format!("{resource}=0")).unwrap();
+            assert!(quota.is_for_kubernetes(), "{resource}");
+        }
         for invalid in [
             "count/shoots",
             "shoots=1",
             "count/=1",
-            "count/configmaps=1",
+            "requests.cpu=1",
+            "count/resourcequotas=1",
             "count/.gardener.cloud=1",
             "count/shoots.core.gardener.cloud=many",
             "count/shoots.core.gardener.cloud=-1",

@@ -22,7 +22,7 @@ use runtime::{
 use serde_json::json;
 
 use super::{
-    namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, verdict},
+    namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, pod_restriction, verdict},
     quota,
 };
 use crate::{Context, MANAGER};
@@ -85,7 +85,7 @@ impl Reconciler<Project> for ProjectController {
             Verdict::Made => {
                 MANAGER.apply(&namespaces, &desired_namespace(&project)).await?;
             }
-            Verdict::Adopted => {}
+            Verdict::Adopted => self.restrict_pods(found.as_ref()).await?,
         }
         let next = quota::deploy(&self.context, &project, &name).await?;
         if project.spec.namespace.as_deref().unwrap_or_default().is_empty() {
@@ -161,6 +161,20 @@ impl ProjectController {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
             Err(error) => Err(error).context("could not make the namespace of the project"),
         }
+    }
+
+    /// A merge and no apply, which would create a namespace that an operator has just deleted. The operator
+    /// decides about the Pods in the namespace of this process.
+    async fn restrict_pods(&self, found: Option<&Namespace>) -> Result<()> {
+        let home = &self.context.config.lease.leader_elect_resource_namespace;
+        let Some(found) = found.filter(|found| found.name_any() != *home) else {
+            return Ok(());
+        };
+        if let Some(patch) = pod_restriction(found) {
+            let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+            MANAGER.merge(&namespaces, &found.name_any(), &patch).await?;
+        }
+        Ok(())
     }
 
     async fn set_phase(&self, project: &Project, phase: ProjectPhase) -> Result<()> {

@@ -9,12 +9,19 @@ use api::{
 use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::ResourceExt;
 use placement::credentials::seed_of_namespace;
+use serde_json::{Value, json};
 
 /// Annotation of a namespace that was created for a project: the Project's uid. Only a namespace with this
 /// annotation is deleted together with the Project.
 pub const MADE_FOR: &str = "project.gardener.cloud/made-for-uid";
 /// The label [`ROLE`] of a project's namespace.
 const PROJECT_ROLE: &str = "project";
+/// Label of a namespace: the Pod Security Standard that each Pod must meet. The nodes of the garden run
+/// garden-controller-manager, and perhaps the API server. A Pod of a member must not reach these nodes.
+const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
+/// The strictest standard: no privileges, no host namespaces, no volumes of the host. Policy
+/// `garden-controller-manager-namespace` lets this process write no other value.
+const RESTRICTED: &str = "restricted";
 
 /// Whether a project may use the wanted namespace.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +57,7 @@ pub fn desired_namespace(project: &Project) -> Namespace {
     let labels = BTreeMap::from([
         (PROJECT_NAME.to_owned(), project.name_any()),
         (ROLE.to_owned(), PROJECT_ROLE.to_owned()),
+        (POD_SECURITY.to_owned(), RESTRICTED.to_owned()),
     ]);
     let mark = BTreeMap::from([(MADE_FOR.to_owned(), project.uid().unwrap_or_default())]);
     Namespace {
@@ -61,6 +69,14 @@ pub fn desired_namespace(project: &Project) -> Namespace {
         },
         ..Namespace::default()
     }
+}
+
+/// The merge patch that restricts the Pods of a namespace, if the namespace needs the patch.
+#[must_use]
+pub fn pod_restriction(found: &Namespace) -> Option<Value> {
+    let present = found.labels().get(POD_SECURITY);
+    (present.map(String::as_str) != Some(RESTRICTED))
+        .then(|| json!({"metadata": {"labels": {POD_SECURITY: RESTRICTED}}}))
 }
 
 /// Judges the existing namespace. Only an operator labels namespaces, and a namespace without the labels is

@@ -88,3 +88,15 @@ fn a_project_has_one_namespace() {
         "{why}"
     );
 }
+
+/// A Pod with privileges would own the node, which runs garden-controller-manager.
+#[test]
+fn pods_of_a_project_are_restricted() {
+    assert_eq!(pod_restriction(&desired_namespace(&project(None))), None);
+    let label = |level: &str| namespace("garden-dev", &[(POD_SECURITY, level)], None);
+    assert_eq!(pod_restriction(&label("restricted")), None);
+    let patch = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    for open in [label("privileged"), label("baseline"), namespace("x", OWN, None)] {
+        assert_eq!(pod_restriction(&open), Some(patch.clone()));
+    }
+}

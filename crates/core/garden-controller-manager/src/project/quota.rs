@@ -1,5 +1,6 @@
 //! The ResourceQuota of each project. Without a quota, a hostile seed with one shoot of the project could
-//! fill the garden's etcd with InternalSecrets, which RBAC cannot limit by name.
+//! fill the garden's etcd with InternalSecrets, which RBAC cannot limit by name. A member with role `admin`
+//! of Kubernetes could run Pods beside the processes of the garden, and fill etcd with ConfigMaps.
 
 use std::{collections::BTreeMap, error::Error as _, time::Duration};
 
@@ -22,7 +23,8 @@ const REQUEUE_ON_REFUSAL: Duration = Duration::from_secs(60);
 /// Applies the ResourceQuota, if the configuration bounds anything. A refusal is reported, and does not stop
 /// the project.
 pub(super) async fn deploy(context: &Context, project: &Project, namespace: &str) -> Result<Next> {
-    let Some(quota) = quota(&context.config.project_quota) else {
+    let home = &context.config.lease.leader_elect_resource_namespace;
+    let Some(quota) = quota(&context.config.project_quota, namespace == home) else {
         return Ok(Next::Change);
     };
     let quotas: Api<ResourceQuota> = context.garden.namespaced(namespace);
@@ -47,9 +49,12 @@ fn is_refusal(error: &Error) -> bool {
     matches!(source, Some(kube::Error::Api(answer)) if answer.is_forbidden() || answer.is_invalid())
 }
 
-fn quota(bounds: &[ProjectQuota]) -> Option<ResourceQuota> {
+/// The bounds of a project. `is_home`: the namespace has the Pods of this process, and a bound of zero Pods
+/// would stop the process.
+fn quota(bounds: &[ProjectQuota], is_home: bool) -> Option<ResourceQuota> {
     let hard: BTreeMap<_, _> = bounds
         .iter()
+        .filter(|bound| !is_home || !bound.is_for_kubernetes())
         .map(|bound| (bound.resource.clone(), Quantity(bound.number.to_string())))
         .collect();
     (!hard.is_empty()).then(|| ResourceQuota {
@@ -73,13 +78,17 @@ mod tests {
 
     #[test]
     fn a_quota_has_the_configured_bounds() {
-        assert_eq!(quota(&[]), None);
-        let bound = ProjectQuota {
-            resource: "count/shoots.core.gardener.cloud".to_owned(),
-            number: 20,
+        assert_eq!(quota(&[], false), None);
+        let bound = |resource: &str, number: u32| ProjectQuota {
+            resource: resource.to_owned(),
+            number,
         };
-        let hard = quota(&[bound]).unwrap().spec.unwrap().hard.unwrap();
-        assert_eq!(hard["count/shoots.core.gardener.cloud"].0, "20");
-        assert_eq!(hard.len(), 1);
+        let bounds = [bound("count/shoots.core.gardener.cloud", 20), bound("pods", 0)];
+        let hard = |is_home: bool| quota(&bounds, is_home).unwrap().spec.unwrap().hard.unwrap();
+        assert_eq!(hard(false)["count/shoots.core.gardener.cloud"].0, "20");
+        assert_eq!(hard(false)["pods"].0, "0");
+        assert_eq!(hard(false).len(), 2);
+        let own: Vec<_> = hard(true).into_keys().collect();
+        assert_eq!(own, ["count/shoots.core.gardener.cloud"]);
     }
 }

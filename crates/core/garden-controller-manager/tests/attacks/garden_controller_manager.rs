@@ -14,13 +14,13 @@ use kube::{
     Api,
     api::{DeleteParams, ListParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::task::JoinSet;
 
 use crate::garden::{
     Garden, NAMESPACE, allowed, bucket, project_of, refused, try_create, try_delete, try_patch,
-    until_refused_with,
+    until_allowed, until_refused_with,
 };
 
 /// Longer than garden-controller-manager takes for a change on a slow machine.
@@ -37,8 +37,8 @@ pub async fn it_bounds_projects_alone(garden: &Garden) {
     for (namespace, name, resource) in [
         ("garden", "gardener", count),
         ("kube-system", "gardener", "pods"),
-        (NAMESPACE, "gardener", "pods"),
-        (NAMESPACE, "gardener", "count/configmaps"),
+        (NAMESPACE, "gardener", "requests.cpu"),
+        (NAMESPACE, "gardener", "count/resourcequotas"),
         (NAMESPACE, "other", count),
     ] {
         let created = quotas(namespace)
@@ -53,25 +53,27 @@ pub async fn it_bounds_projects_alone(garden: &Garden) {
         count,
         "count/secretbindings.core.gardener.cloud",
         "count/credentialsbindings.security.gardener.cloud",
+        "pods",
+        "count/configmaps",
     ] {
         allowed(try_create(&quotas(NAMESPACE), quota("gardener", resource)).await);
     }
     // An operator bounds more in the same ResourceQuota.
     let operators: Api<ResourceQuota> = garden.admin(NAMESPACE);
     operators
-        .create(&PostParams::default(), &quota("gardener", "pods"))
+        .create(&PostParams::default(), &quota("gardener", "requests.cpu"))
         .await
         .unwrap();
     let hard = |resource: &str, number: &str| json!({"spec": {"hard": {resource: number}}});
     allowed(try_patch(&quotas(NAMESPACE), "gardener", &hard(count, "1")).await);
-    for resource in ["pods", "count/configmaps"] {
+    for resource in ["requests.cpu", "count/resourcequotas"] {
         refused(
             try_patch(&quotas(NAMESPACE), "gardener", &hard(resource, "1")).await,
             "only counts of objects of groups *.gardener.cloud",
         );
     }
     // The bound of the operator also stays.
-    let without_bound = json!({"spec": {"hard": {"pods": null}}});
+    let without_bound = json!({"spec": {"hard": {"requests.cpu": null}}});
     refused(
         try_patch(&quotas(NAMESPACE), "gardener", &without_bound).await,
         "only counts of objects of groups *.gardener.cloud",
@@ -80,6 +82,41 @@ pub async fn it_bounds_projects_alone(garden: &Garden) {
         .delete("gardener", &DeleteParams::default())
         .await
         .unwrap();
+    it_stops_no_pods_of_the_garden(garden, &quota("gardener", count), &quota("gardener", "pods")).await;
+}
+
+/// The namespace of the process may be of a project, too. A bound of zero Pods would end the process there.
+async fn it_stops_no_pods_of_the_garden(garden: &Garden, count: &ResourceQuota, pods: &ResourceQuota) {
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let label = |project: Value| json!({"metadata": {"labels": {"project.gardener.cloud/name": project}}});
+    allowed(garden.patch(&namespaces, "garden", label(json!("garden"))).await);
+    let quotas: Api<ResourceQuota> = Api::namespaced(garden.manager.clone(), "garden");
+    // The API server has read the label.
+    until_allowed(|| try_create(&quotas, count.clone())).await;
+    allowed(try_create(&quotas, count.clone()).await);
+    refused(
+        try_create(&quotas, pods.clone()).await,
+        "outside of its own namespace, of kinds that members create",
+    );
+    allowed(garden.patch(&namespaces, "garden", label(Value::Null)).await);
+}
+
+/// A member could run Pods with privileges in a namespace of a project whose restriction is gone.
+pub async fn it_loosens_no_restriction_of_pods(garden: &Garden) {
+    let namespaces: Api<Namespace> = Api::all(garden.manager.clone());
+    let level = |level: Value| json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}});
+    allowed(
+        garden
+            .patch(&namespaces, NAMESPACE, level(json!("restricted")))
+            .await,
+    );
+    let version = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce-version": "v1.10"}}});
+    for change in [level(Value::Null), level(json!("privileged")), version] {
+        refused(
+            garden.patch(&namespaces, NAMESPACE, change).await,
+            "it only sets enforce to restricted",
+        );
+    }
 }
 
 /// The manager grants rights to InternalSecrets, and reads only.

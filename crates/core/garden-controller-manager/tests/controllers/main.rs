@@ -50,7 +50,11 @@ testkit::scenarios! {
     a_move_waits_for_its_destination,
     a_shoot_without_seed_says_so,
     a_namespace_that_was_there_is_not_taken,
-    projects::{a_lost_label_of_a_namespace_comes_back},
+    projects::{
+        a_lost_label_of_a_namespace_comes_back,
+        a_member_runs_no_pod_in_the_garden,
+        pods_of_an_assigned_namespace_are_restricted,
+    },
     keys::{
         are_for_the_seed_that_has_the_shoot,
         of_a_shoot_that_is_deleted_change_hands_too,
@@ -90,6 +94,8 @@ fn context(garden: &Garden) -> Context {
         silence_borne.as_str(),
         "--seed-sync-period-seconds=1",
         "--project-quota=count/internalsecrets.core.gardener.cloud=50",
+        "--project-quota=pods=0",
+        "--project-quota=count/configmaps=3",
     ])
 }
 

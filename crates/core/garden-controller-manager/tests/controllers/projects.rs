@@ -1,14 +1,100 @@
-//! Namespaces of projects.
+//! Namespaces of projects, and their bounds.
 
 use api::gardencore::{Project, ProjectPhase};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt};
-use serde_json::json;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ResourceQuota, ServiceAccount};
+use kube::{Api, ResourceExt, api::PostParams};
+use serde_json::{Value, json};
 
 use crate::{
-    garden::{self, Garden, allowed},
+    garden::{self, Garden, allowed, refused},
     until,
 };
+
+/// Label of a namespace: the standard that each Pod must meet.
+const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
+
+async fn is_ready(projects: &Api<Project>, name: &str) {
+    until(projects, name, |project| {
+        project.status.as_ref().and_then(|status| status.phase) == Some(ProjectPhase::Ready)
+    })
+    .await;
+}
+
+/// A Pod in the node of garden-controller-manager with these fields of the container and the Pod.
+fn pod(name: &str, container: &Value, spec: &Value) -> Pod {
+    let mut object = json!({"metadata": {"name": name}, "spec": spec});
+    let mut wanted = json!({"name": "x", "image": "busybox"});
+    wanted["securityContext"] = container.clone();
+    object["spec"]["containers"] = json!([wanted]);
+    serde_json::from_value(object).unwrap()
+}
+
+/// Role `admin` of Kubernetes may create Pods. A Pod with privileges would read the tokens and keys of the
+/// node.
+pub async fn a_member_runs_no_pod_in_the_garden(garden: &Garden) {
+    let projects: Api<Project> = Api::all(garden.administrator());
+    let wanted = garden::project_of("podless", None);
+    allowed(garden.apply(&projects, "podless", wanted).await);
+    is_ready(&projects, "podless").await;
+    let member = garden.member("garden-podless").await.unwrap();
+    // The controllers of Kubernetes have made the account of Pods, and have counted.
+    let accounts: Api<ServiceAccount> = garden.admin("garden-podless");
+    until(&accounts, "default", |_| true).await;
+    let quotas: Api<ResourceQuota> = garden.admin("garden-podless");
+    until(&quotas, "gardener", |quota| {
+        let used = quota.status.as_ref().and_then(|status| status.used.as_ref());
+        used.is_some_and(|used| used.contains_key("pods") && used.contains_key("count/configmaps"))
+    })
+    .await;
+    let pods: Api<Pod> = Api::namespaced(member.clone(), "garden-podless");
+    let privileged = pod(
+        "privileged",
+        &json!({"privileged": true}),
+        &json!({"hostPID": true, "volumes": [{"name": "r", "hostPath": {"path": "/"}}]}),
+    );
+    let words = "violates PodSecurity \"restricted:latest\"";
+    garden::until_refused_with(words, || garden::try_create(&pods, privileged.clone())).await;
+    let params = PostParams::default();
+    refused(pods.create(&params, &privileged).await.map(drop), words);
+    let harmless = pod(
+        "harmless",
+        &json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}),
+        &json!({"securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}}}),
+    );
+    let words = "exceeded quota: gardener";
+    garden::until_refused_with(words, || garden::try_create(&pods, harmless.clone())).await;
+    refused(pods.create(&params, &harmless).await.map(drop), words);
+
+    // The etcd of the garden has room for all projects. One of three ConfigMaps has the authority.
+    let configs: Api<ConfigMap> = Api::namespaced(member, "garden-podless");
+    let config = |number: usize| -> ConfigMap {
+        serde_json::from_value(json!({"metadata": {"name": format!("c{number}")}})).unwrap()
+    };
+    for number in 0..3 {
+        let _until_refused = configs.create(&params, &config(number)).await;
+    }
+    refused(configs.create(&params, &config(3)).await.map(drop), words);
+}
+
+/// An operator assigns a namespace that exists.
+pub async fn pods_of_an_assigned_namespace_are_restricted(garden: &Garden) {
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let labels = json!({"project.gardener.cloud/name": "assigned", "gardener.cloud/role": "project", POD_SECURITY: "privileged"});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "assigned", "labels": labels}});
+    garden.bring(&namespace).await.unwrap();
+    let projects: Api<Project> = Api::all(garden.administrator());
+    let wanted = garden::project_of("assigned", Some("assigned"));
+    allowed(garden.apply(&projects, "assigned", wanted).await);
+    for change in [json!({}), json!({"metadata": {"labels": {POD_SECURITY: null}}})] {
+        allowed(garden.patch(&namespaces, "assigned", change).await);
+        until(&namespaces, "assigned", |namespace| {
+            let level = namespace.labels().get(POD_SECURITY);
+            level.map(String::as_str) == Some("restricted")
+        })
+        .await;
+    }
+}
 
 /// Without the labels, the seeds of the project lose their rights, and no Shoot is created. The annotation
 /// of the namespace proves that garden-controller-manager created the namespace for this Project, so policy
@@ -18,22 +104,22 @@ pub async fn a_lost_label_of_a_namespace_comes_back(garden: &Garden) {
     let namespaces: Api<Namespace> = Api::all(garden.administrator());
     let wanted = garden::project_of("faded", None);
     allowed(garden.apply(&projects, "faded", wanted).await);
-    until(&projects, "faded", |project| {
-        project.status.as_ref().and_then(|status| status.phase) == Some(ProjectPhase::Ready)
-    })
-    .await;
+    is_ready(&projects, "faded").await;
     let (project, role) = ("project.gardener.cloud/name", "gardener.cloud/role");
     for lost in [
         json!({(project): null}),
         json!({(role): null}),
         json!({(project): null, (role): null}),
         json!({(role): "other"}),
+        json!({POD_SECURITY: null}),
+        json!({POD_SECURITY: "privileged"}),
     ] {
         let change = json!({"metadata": {"labels": lost}});
         allowed(garden.patch(&namespaces, "garden-faded", change).await);
         until(&namespaces, "garden-faded", |namespace| {
             let label = |key: &str| namespace.labels().get(key).map(String::as_str);
             (label(project), label(role)) == (Some("faded"), Some("project"))
+                && label(POD_SECURITY) == Some("restricted")
         })
         .await;
     }
