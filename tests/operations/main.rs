@@ -16,5 +16,6 @@ mod programs;
 mod rights;
 mod sentences;
 mod states;
+mod tenants;
 mod uninstall;
 mod values;

@@ -140,6 +140,7 @@ fn rule(key: &str) -> Result<Option<Value>> {
             json!({"type": "object", "additionalProperties": false, "patternProperties": {TAGGED_IMAGE: text(DIGEST)}})
         }
         "gateProtocol" => json!({"enum": ["TCP", "HTTP2"]}),
+        "podSecurity" => json!({"enum": ["restricted", "baseline", "privileged"]}),
         "pullPolicy" => json!({"enum": ["Always", "IfNotPresent", "Never"]}),
         "replicas" => number(0, 10),
         "maxUnavailable" => number(1, 10),

@@ -1,0 +1,54 @@
+//! A tenant sends so many requests that the requests of the suite wait.
+
+use k8s_openapi::api::flowcontrol::v1::FlowSchema;
+use kube::{Api, Client, client::Body};
+use testkit::eventually;
+
+use crate::garden::{Garden, NAMESPACE};
+
+const SOON: std::time::Duration = std::time::Duration::from_secs(120);
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces";
+
+/// The uid of the FlowSchema that the API server has chosen for the request. A refused request has one, too.
+async fn schema_of(client: &Client, path: &str) -> Result<String, String> {
+    let request = http::Request::get(path)
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
+    let answer = client.send(request).await.map_err(|error| error.to_string())?;
+    let uid = answer.headers().get("x-kubernetes-pf-flowschema-uid");
+    let uid = uid.ok_or_else(|| "no header".to_owned())?;
+    uid.to_str().map(str::to_owned).map_err(|error| error.to_string())
+}
+
+/// The API server keeps shares for the suite, and further shares for its Leases. The many accounts of a
+/// project have no part in these shares.
+pub async fn requests_of_the_suite_have_levels_of_their_own(garden: &Garden) {
+    let schemas: Api<FlowSchema> = Api::all(garden.administrator());
+    let lock = format!("{LEASES}/garden/leases/garden-controller-manager");
+    let renewal = format!("{LEASES}/gardener-system-seed-lease/leases/seed-a");
+    let seeds = "/apis/core.gardener.cloud/v1beta1/seeds";
+    for (client, path, name) in [
+        (&garden.manager, "/api/v1/namespaces", "repot-processes"),
+        (&garden.manager, lock.as_str(), "repot-leases"),
+        (&garden.seed_a, seeds, "repot-processes"),
+        (&garden.seed_a, renewal.as_str(), "repot-leases"),
+    ] {
+        let uid = schemas.get(name).await.unwrap().metadata.uid.unwrap();
+        eventually(&format!("{path} has level {name}"), SOON, || async {
+            let schema = schema_of(client, path).await?;
+            (schema == uid).then_some(()).ok_or(schema)
+        })
+        .await
+        .unwrap();
+    }
+    let account = format!("system:serviceaccount:{NAMESPACE}:garden-controller-manager");
+    let planted = garden.client(&account, &["system:serviceaccounts"]).await;
+    let member = garden.member(NAMESPACE).await.unwrap();
+    for client in [&planted, &member] {
+        let schema = schema_of(client, seeds).await.unwrap();
+        for name in ["repot-processes", "repot-leases"] {
+            let uid = schemas.get(name).await.unwrap().metadata.uid.unwrap();
+            assert_ne!(schema, uid, "a member has level {name}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The charts of the garden keep members of projects from the processes of the garden.
+
+use serde_json::{Value, json};
+
+use crate::programs::Desk;
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+/// Otherwise the requests of many accounts of a project delay the Leases of seeds.
+#[tokio::test]
+async fn requests_of_the_suite_have_levels_of_their_own() {
+    let desk = Desk::new().unwrap();
+    let objects = desk.rendered("garden", &[]).await.unwrap();
+    let levels: Vec<_> = of_kind(&objects, "PriorityLevelConfiguration")
+        .into_iter()
+        .map(|level| level["metadata"]["name"].clone())
+        .collect();
+    let schemas = of_kind(&objects, "FlowSchema");
+    assert_eq!((levels.len(), schemas.len()), (2, 2));
+    let subjects = json!([
+        {"kind": "Group", "group": {"name": "gardener.cloud:system:seeds"}},
+        {"kind": "ServiceAccount", "serviceAccount": {"name": "garden-controller-manager", "namespace": "garden"}},
+    ]);
+    let precedence = |name: &str| {
+        let mut found = schemas.iter().filter(|schema| schema["metadata"]["name"] == name);
+        found.next().unwrap()["spec"]["matchingPrecedence"]
+            .as_u64()
+            .unwrap()
+    };
+    for schema in &schemas {
+        let level = &schema["spec"]["priorityLevelConfiguration"]["name"];
+        assert!(levels.contains(level), "{level}");
+        assert_eq!(schema["spec"]["rules"][0]["subjects"], subjects);
+        // Schema service-accounts of Kubernetes has 9000.
+        assert!(schema["spec"]["matchingPrecedence"].as_u64().unwrap() < 9000);
+    }
+    // A Lease matches both schemas.
+    assert!(precedence("repot-leases") < precedence("repot-processes"));
+
+    let off = ["--set", "priorityAndFairness.enabled=false"];
+    let objects = desk.rendered("garden", &off).await.unwrap();
+    assert!(of_kind(&objects, "FlowSchema").is_empty());
+    assert!(of_kind(&objects, "PriorityLevelConfiguration").is_empty());
+}
+
+/// A Pod of a project must not read the metrics, which name Shoots of all projects.
+#[tokio::test]
+async fn pods_of_projects_do_not_reach_garden_controller_manager() {
+    let desk = Desk::new().unwrap();
+    let objects = desk.rendered("garden", &[]).await.unwrap();
+    let policies = of_kind(&objects, "NetworkPolicy");
+    let [policy] = policies.as_slice() else {
+        panic!("{policies:?}")
+    };
+    let deployments = of_kind(&objects, "Deployment");
+    let [deployment] = deployments.as_slice() else {
+        panic!("{deployments:?}")
+    };
+    assert_eq!(policy["spec"]["podSelector"], deployment["spec"]["selector"]);
+    assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress"]));
+    let rule = &policy["spec"]["ingress"][0];
+    let from = json!({"key": "project.gardener.cloud/name", "operator": "DoesNotExist"});
+    assert_eq!(
+        rule["from"][0]["namespaceSelector"]["matchExpressions"],
+        json!([from])
+    );
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(rule["ports"][0]["port"], container["ports"][0]["containerPort"]);
+    assert_eq!(policy["spec"]["ingress"].as_array().unwrap().len(), 1);
+
+    let off = ["--set", "garden-controller-manager.networkPolicy.enabled=false"];
+    let objects = desk.rendered("garden", &off).await.unwrap();
+    assert!(of_kind(&objects, "NetworkPolicy").is_empty());
+}
+
+/// The nodes of the garden are for the processes of the garden.
+#[tokio::test]
+async fn projects_run_no_pods_by_default() {
+    let desk = Desk::new().unwrap();
+    let objects = desk.rendered("garden", &[]).await.unwrap();
+    let deployments = of_kind(&objects, "Deployment");
+    let args = &deployments[0]["spec"]["template"]["spec"]["containers"][0]["args"];
+    for flag in [
+        "--project-quota=pods=0",
+        "--project-quota=count/shoots.core.gardener.cloud=20",
+        "--project-quota=count/configmaps=200",
+    ] {
+        assert!(args.as_array().unwrap().contains(&json!(flag)), "{args}");
+    }
+    let namespaces = of_kind(&objects, "Namespace");
+    assert!(!namespaces.is_empty());
+    for namespace in namespaces {
+        let labels = &namespace["metadata"]["labels"];
+        assert_eq!(labels["pod-security.kubernetes.io/enforce"], "restricted");
+    }
+}
