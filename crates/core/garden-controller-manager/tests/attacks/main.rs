@@ -8,6 +8,7 @@ mod accept_loss;
 mod backups;
 mod certificates;
 mod domains;
+mod fairness;
 mod floods;
 #[path = "../garden/mod.rs"]
 mod garden;
@@ -103,7 +104,11 @@ testkit::scenarios! {
         a_seed_writes_no_event_of_a_different_process,
         a_seed_reports_where_the_seed_has_a_shoot,
     },
-    tenants::{a_version_is_on_offer_or_stays},
+    tenants::{
+        a_version_is_on_offer_or_stays,
+        a_shoot_stays_until_its_seed_has_removed_the_control_plane,
+        a_project_in_deletion_gets_no_shoot,
+    },
     domains::{
         a_domain_belongs_to_one_shoot,
         a_seed_takes_a_shoot_after_the_reservation,
@@ -112,12 +117,18 @@ testkit::scenarios! {
     its_rights::{
         it_changes_no_specification,
         it_bounds_projects_alone,
+        it_loosens_no_restriction_of_pods,
         it_writes_no_internal_secrets,
         it_changes_no_owners_and_no_credentials,
         it_meets_the_policies_under_a_different_name,
         a_refused_quota_stops_no_project,
     },
-    members::{a_member_of_a_project_gets_at_no_key},
+    fairness::{requests_of_the_suite_have_levels_of_their_own},
+    members::{
+        a_member_of_a_project_gets_at_no_key,
+        a_member_stores_no_large_object,
+        the_role_for_members_runs_no_workload,
+    },
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
     large::{a_shoot_is_small_enough_for_everybody, a_binding_is_small_enough_for_everybody};
 }

@@ -3,7 +3,13 @@
 //! in the project's namespace.
 
 use api::gardencore::{InternalSecret, InternalSecretFields, ShootState, ShootStateSpec};
-use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};
+use k8s_openapi::{
+    ByteString, NamespaceResourceScope,
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Event, Pod, Secret},
+    },
+};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
@@ -46,6 +52,53 @@ pub async fn a_member_of_a_project_gets_at_no_key(garden: &Garden) {
     }
 }
 
+/// A full etcd of the garden refuses the Leases of all seeds. The quota bounds only the number of objects.
+pub async fn a_member_stores_no_large_object(garden: &Garden) {
+    let member = garden.member(NAMESPACE).await.unwrap();
+    let configs: Api<ConfigMap> = Api::namespaced(member.clone(), NAMESPACE);
+    garden::until_allowed(|| garden::try_create(&configs, garden::config_map("small", 1))).await;
+    let params = PostParams::default();
+    let create = async |length: usize| {
+        let config = garden::config_map("stored", length);
+        configs.create(&params, &config).await.map(drop)
+    };
+    let words = "characters, and an object of this kind in a project may have 65536";
+    refused(create(66_000).await, words);
+    refused(create(1_000_000).await, words);
+    allowed(create(64_000).await);
+    let grown = json!({"data": {"z": "y".repeat(5000)}});
+    refused(garden.patch(&configs, "stored", grown).await, words);
+
+    let secrets: Api<Secret> = Api::namespaced(member.clone(), NAMESPACE);
+    let mut secret = named("stored", Secret::default());
+    secret.data = Some([("x".to_owned(), ByteString(vec![0; 50_000]))].into());
+    let created = secrets.create(&params, &secret).await;
+    refused(created.map(drop), words);
+    // No quota counts Events.
+    let events: Api<Event> = Api::namespaced(member, NAMESPACE);
+    let event: Event = serde_json::from_value(json!({
+        "metadata": {"name": "stored", "namespace": NAMESPACE, "annotations": {"x": "y".repeat(17_000)}},
+        "involvedObject": {"kind": "ConfigMap", "name": "stored", "namespace": NAMESPACE},
+    }))
+    .unwrap();
+    let words = "characters, and an object of this kind in a project may have 16384";
+    refused(events.create(&params, &event).await.map(drop), words);
+    a_large_object_from_before_the_bound_shrinks(garden, &configs).await;
+}
+
+async fn a_large_object_from_before_the_bound_shrinks(garden: &Garden, configs: &Api<ConfigMap>) {
+    let administrators: Api<ConfigMap> = garden.admin(NAMESPACE);
+    let large = garden::config_map("early", 900_000);
+    let created = administrators.create(&PostParams::default(), &large).await;
+    allowed(created.map(drop));
+    let shorter = json!({"data": {"x": "y".repeat(800_000)}});
+    allowed(garden.patch(configs, "early", shorter).await);
+    let grown = json!({"data": {"z": "y".repeat(1000)}});
+    refused(garden.patch(configs, "early", grown).await, "may have 65536");
+    let deleted = configs.delete("early", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+}
+
 fn named<K: Resource>(name: &str, mut object: K) -> K {
     object.meta_mut().name = Some(name.to_owned());
     object
@@ -68,6 +121,29 @@ where
     refused(garden.patch(&api, &name, label).await, "cannot patch resource");
     let deleted = api.delete(&name, &DeleteParams::default()).await;
     refused(deleted.map(drop), "cannot delete resource");
+}
+
+/// The example for operators is the narrow choice beside Kubernetes' own role `admin`.
+pub async fn the_role_for_members_runs_no_workload(garden: &Garden) {
+    let example = include_str!("../../../../../docs/operate/examples/project-admin-role.yaml");
+    for document in garden::documents_in(example) {
+        garden.bring(&document).await.unwrap();
+    }
+    let member = garden.client("owner", &["dev-admins"]).await;
+    let secrets: Api<Secret> = Api::namespaced(member.clone(), NAMESPACE);
+    let secret = named("of-owner", Secret::default());
+    garden::until_allowed(|| garden::try_create(&secrets, secret.clone())).await;
+    allowed(garden::try_create(&secrets, secret).await);
+    let pods: Api<Pod> = Api::namespaced(member.clone(), NAMESPACE);
+    let pod = named("x", Pod::default());
+    let created = pods.create(&PostParams::default(), &pod).await;
+    refused(created.map(drop), "cannot create resource \"pods\"");
+    let deployments: Api<Deployment> = Api::namespaced(member.clone(), NAMESPACE);
+    let deployment = named("x", Deployment::default());
+    let created = deployments.create(&PostParams::default(), &deployment).await;
+    refused(created.map(drop), "cannot create resource \"deployments\"");
+    let states: Api<ShootState> = Api::namespaced(member, NAMESPACE);
+    refused(states.get("kept").await.map(drop), "cannot get resource");
 }
 
 /// No chart grants such a right: the charts bind roles to processes only.

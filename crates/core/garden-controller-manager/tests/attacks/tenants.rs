@@ -1,10 +1,10 @@
-//! Fields of a Shoot by which a tenant would choose what runs in a seed.
+//! Writes of a Shoot by which a tenant would choose what runs in a seed, or leave a control plane behind.
 
 use api::gardencore::Shoot;
 use kube::{Api, api::DeleteParams};
 use serde_json::{Value, json};
 
-use crate::garden::{self, Garden, NAMESPACE, allowed, refused, try_apply};
+use crate::garden::{self, Garden, IN_DELETION, NAMESPACE, allowed, refused, try_apply, until_allowed};
 
 fn offer(versions: &Value) -> Value {
     let mut profile = garden::bounded_profile(10);
@@ -64,4 +64,68 @@ pub async fn a_version_is_on_offer_or_stays(garden: &Garden) {
     allowed(garden.patch(&editor, "minor", confirmed).await);
     let deleted = editor.delete("minor", &DeleteParams::default()).await;
     allowed(deleted.map(drop));
+}
+
+/// Without the Shoot, no process removes the control plane, and no quota counts the control plane.
+pub async fn a_shoot_stays_until_its_seed_has_removed_the_control_plane(garden: &Garden) {
+    let editor: Api<Shoot> = Api::namespaced(garden.editor_of_shoots(NAMESPACE).await.unwrap(), NAMESPACE);
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let of_seed = |seed: &kube::Client| Api::<Shoot>::namespaced(seed.clone(), NAMESPACE);
+    let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    garden
+        .shoot("clinging", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let both = json!(["gardener", "example.org/own"]);
+    allowed(garden.patch(&shoots, "clinging", finalizers(both)).await);
+    until_allowed(|| garden::try_patch(&editor, "clinging", &confirmed)).await;
+    let words =
+        "finalizer gardener of Shoot clinging cannot be removed, because the control plane is on seed";
+    for list in [Value::Null, json!([]), json!(["example.org/own"])] {
+        refused(garden.patch(&editor, "clinging", finalizers(list)).await, words);
+    }
+    allowed(garden.patch(&editor, "clinging", confirmed.clone()).await);
+    let deleted = editor.delete("clinging", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+    for list in [Value::Null, json!(["example.org/own"])] {
+        refused(garden.patch(&editor, "clinging", finalizers(list)).await, words);
+    }
+    // A finalizer of the user is the user's.
+    allowed(
+        garden
+            .patch(&editor, "clinging", finalizers(json!(["gardener"])))
+            .await,
+    );
+    // The destination of a move or takeover ends the deletion, and the former host does not.
+    garden
+        .status(&shoots, "clinging", json!({"seedName": "seed-b"}))
+        .await;
+    let (former, host) = (of_seed(&garden.seed_a), of_seed(&garden.seed_b));
+    let removed = finalizers(Value::Null);
+    refused(
+        garden.patch(&former, "clinging", removed.clone()).await,
+        "clinging",
+    );
+    allowed(garden.patch(&host, "clinging", removed).await);
+
+    // No seed has taken this Shoot, so the Shoot has no control plane.
+    garden.shoot("untaken", "seed-a", None, ("", "")).await;
+    garden.finalizer(&shoots, "untaken").await;
+    allowed(garden.patch(&editor, "untaken", confirmed).await);
+    let deleted = editor.delete("untaken", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+    allowed(garden.patch(&editor, "untaken", finalizers(Value::Null)).await);
+}
+
+/// Otherwise the members of a project keep the Project by new Shoots.
+pub async fn a_project_in_deletion_gets_no_shoot(garden: &Garden) {
+    let editor: Api<Shoot> =
+        Api::namespaced(garden.editor_of_shoots(IN_DELETION).await.unwrap(), IN_DELETION);
+    let words = "Project departing is being deleted, so that namespace garden-departing takes no new Shoot";
+    let late = || garden::shoot_with_pools("late", "local", &json!([]));
+    garden::until_refused_with(words, || try_apply(&editor, "late", late())).await;
+    refused(garden.apply(&editor, "late", late()).await, words);
+    // A different Project is not concerned.
+    let others: Api<Shoot> = garden.admin(NAMESPACE);
+    allowed(try_apply(&others, "late", late()).await);
 }

@@ -7,20 +7,20 @@ use api::gardencore::{
 };
 use k8s_openapi::{
     api::{
-        core::v1::{Namespace, ResourceQuota, Secret},
+        core::v1::{ConfigMap, Namespace, ResourceQuota, Secret},
         events::v1::Event,
         rbac::v1::{ClusterRole, Role},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::Api;
+use kube::{Api, api::DeleteParams};
 use serde_json::json;
 use testkit::eventually;
 
 use super::{
-    Garden, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS,
+    Garden, IN_DELETION, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS,
     attempt::{in_force, try_patch_status},
-    bounded_profile, bucket, entry, event_in, project_of, secret_binding, seed, seed_namespace,
+    bounded_profile, bucket, config_map, entry, event_in, project_of, secret_binding, seed, seed_namespace,
     shoot_with_pools, try_apply, try_create, try_delete, try_patch,
 };
 
@@ -127,7 +127,13 @@ impl Garden {
         let dry_run = json!({"metadata": {"annotations": {"migration.gardener.cloud/dry-run": "seed-b"}}});
         in_force("shoot-dry-run", || try_patch(&editor, "probe", &dry_run)).await?;
         let domain = json!({"spec": {"dns": {"domain": "probe.customer.test"}}});
-        in_force("shoot-domain-change", || try_patch(&editor, "probe", &domain)).await
+        in_force("shoot-domain-change", || try_patch(&editor, "probe", &domain)).await?;
+        let shoots: Api<Shoot> = self.admin(NAMESPACE);
+        self.finalizer(&shoots, "probe").await;
+        let released = json!({"metadata": {"finalizers": null}});
+        in_force("shoot-finalizer", || try_patch(&editor, "probe", &released)).await?;
+        self.patch(&shoots, "probe", released).await?;
+        Ok(())
     }
 
     /// The policies about objects for backups: each attempt is refused by one of these policies only.
@@ -195,6 +201,11 @@ impl Garden {
             let mut role = Role::default();
             role.metadata.name = Some("gardener.cloud:seed:x".into());
             try_create(&members, role)
+        })
+        .await?;
+        let configs: Api<ConfigMap> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
+        in_force("project-object-size", || {
+            try_create(&configs, config_map("large", 70_000))
         })
         .await?;
         let reader = self.writer_of_bindings(NAMESPACE).await?;
@@ -288,10 +299,27 @@ impl Garden {
             try_delete(&namespaces, "seed-probe")
         })
         .await?;
+        self.wait_for_policy_of_projects_in_deletion().await?;
         let definitions: Api<CustomResourceDefinition> = Api::all(self.administrator());
         in_force("garden-definition-deletion", || {
             try_delete(&definitions, "shoots.core.gardener.cloud")
         })
         .await
+    }
+
+    /// A Project in deletion that a finalizer keeps, with its namespace.
+    async fn wait_for_policy_of_projects_in_deletion(&self) -> Result<()> {
+        let labels = json!({"project.gardener.cloud/name": "departing", "gardener.cloud/role": "project"});
+        let metadata = json!({"name": IN_DELETION, "labels": labels});
+        self.bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+            .await?;
+        let mut departing = project_of("departing", Some(IN_DELETION));
+        departing["metadata"]["finalizers"] = json!(["example.org/kept"]);
+        self.bring(&departing).await?;
+        let projects: Api<Project> = Api::all(self.administrator());
+        projects.delete("departing", &DeleteParams::default()).await?;
+        let shoots: Api<Shoot> = self.admin(IN_DELETION);
+        let late = shoot_with_pools("late", "local", &json!([]));
+        in_force("shoot-project", || try_apply(&shoots, "late", late.clone())).await
     }
 }

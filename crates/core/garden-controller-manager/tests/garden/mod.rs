@@ -36,7 +36,7 @@ pub use attempt::{
     try_apply, try_create, try_delete, try_patch, until_allowed, until_refused, until_refused_with,
 };
 pub use controlled::Controlled;
-pub use users::{event_in, secret_binding};
+pub use users::{config_map, event_in, secret_binding};
 
 /// Who garden-controller-manager is.
 pub const MANAGER: &str = "system:serviceaccount:garden:garden-controller-manager";
@@ -46,6 +46,8 @@ pub const NAMESPACE: &str = "garden-dev";
 pub const WITH_A_SHOOT: &str = "with-a-shoot";
 /// A namespace that holds one BackupEntry and no Shoot.
 pub const WITH_BACKUPS: &str = "with-backups";
+/// The namespace of a Project in deletion.
+pub const IN_DELETION: &str = "garden-departing";
 /// The API server takes a policy into account a second after it was made, and a kind that it does not know
 /// yet it looks for every half minute. Five times as long, for a busy machine.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
@@ -114,6 +116,7 @@ impl Garden {
         for template in [
             "garden/templates/gardenlets-rbac.yaml",
             "garden/templates/gardenlets-bindings.yaml",
+            "garden/templates/priority-and-fairness.yaml",
             "garden-controller-manager/templates/clusterrole.yaml",
             "garden-controller-manager/templates/clusterrolebinding.yaml",
         ] {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use api::{constants::seed_user, gardencore::SecretBinding};
-use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -122,4 +122,9 @@ pub fn event_in(namespace: &str, seed: &str) -> Event {
         "reportingController": "gardenlet", "reportingInstance": seed_user(seed),
     }))
     .unwrap()
+}
+
+/// A ConfigMap with so many characters of data.
+pub fn config_map(name: &str, length: usize) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"x": "y".repeat(length)}})).unwrap()
 }
