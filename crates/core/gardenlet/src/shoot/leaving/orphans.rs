@@ -5,7 +5,10 @@
 //! proves both (`missed_takeover.rs`). All remaining namespaces are reported and never changed: a garden that was
 //! restored from an old backup lacks Shoots that still run.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use api::{
     constants::{LEFT_IN_EPOCH, ROLE, SHOOT_UID},
@@ -15,11 +18,16 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
 use parts::{Tenant, left_in};
 use placement::names;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge},
+};
 use runtime::{
     Result,
     client::Cluster,
     controller::{Events, Next, Reconciler, runner},
     error::Explain as _,
+    process::metrics::Metrics,
 };
 
 use super::leave;
@@ -54,18 +62,72 @@ pub(crate) async fn run(context: Arc<Context>) {
         ..context.runner()
     };
     let seed = context.seed.clone();
+    let missing = MissingShoots::of_process(&context.metrics);
     runner::run(
         controller,
         move |_: &Namespace| seed.cluster_wide(),
-        Arc::new(Orphans { context, events }),
+        Arc::new(Orphans {
+            context,
+            events,
+            missing,
+        }),
         settings,
     )
     .await;
 }
 
+/// The labels of a Shoot in the garden.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ShootLabels {
+    namespace: String,
+    name: String,
+}
+
+impl From<&Tenant> for ShootLabels {
+    fn from(tenant: &Tenant) -> Self {
+        Self {
+            namespace: tenant.namespace.clone(),
+            name: tenant.name.clone(),
+        }
+    }
+}
+
+/// Metric `shoot_missing`: control planes of this seed without a Shoot.
+#[derive(Clone, Debug, Default)]
+struct MissingShoots(Family<ShootLabels, Gauge>);
+
+impl MissingShoots {
+    /// The metric of the process. A restarted controller continues the same metric.
+    fn of_process(metrics: &Metrics) -> Self {
+        static MISSING: OnceLock<MissingShoots> = OnceLock::new();
+        MISSING
+            .get_or_init(|| {
+                let missing = Self::default();
+                metrics.register(|registry| {
+                    registry.register(
+                        "shoot_missing",
+                        "1 while this seed has the control plane of a shoot, and the garden has no such Shoot",
+                        missing.0.clone(),
+                    );
+                });
+                missing
+            })
+            .clone()
+    }
+
+    fn set(&self, tenant: &Tenant) {
+        self.0.get_or_create(&tenant.into()).set(1);
+    }
+
+    fn clear(&self, tenant: &Tenant) {
+        self.0.remove(&tenant.into());
+    }
+}
+
 struct Orphans {
     context: Arc<Context>,
     events: Events,
+    missing: MissingShoots,
 }
 
 impl Orphans {
@@ -139,6 +201,7 @@ impl Reconciler<Namespace> for Orphans {
             tenant.namespace, tenant.name
         ))?;
         if let Some(shoot) = found.filter(|found| names::uid(found) == tenant.uid) {
+            self.missing.clear(&tenant);
             // Also where a move back is wanted: the preflight refuses the seed.
             if is_leftover(&shoot, &self.context.seed_name, &tenant.uid) {
                 self.report_shoot_elsewhere(&namespace, &shoot).await?;
@@ -151,17 +214,43 @@ impl Reconciler<Namespace> for Orphans {
             }));
         }
         if left_in(&namespace).is_some() {
+            self.missing.clear(&tenant);
             Box::pin(leave::clean_up_without_shoot(&self.context, &namespace)).await?;
             return Ok(Next::Change);
         }
         if self.mark_departure(&namespace, &tenant).await? {
             return Ok(Next::Change);
         }
+        self.missing.set(&tenant);
         self.report_shoot_missing(&namespace, &tenant).await;
         Ok(Next::After(NAMESPACE_CHECK_PERIOD))
     }
 
-    async fn cleanup(&self, _: Arc<Namespace>) -> Result<Next> {
+    async fn cleanup(&self, namespace: Arc<Namespace>) -> Result<Next> {
+        if let Some(tenant) = leave::tenant_of(&namespace) {
+            self.missing.clear(&tenant);
+        }
         Ok(Next::Change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_shoot_is_reported_until_the_shoot_is_back() {
+        let missing = MissingShoots::default();
+        let tenant = Tenant {
+            uid: "u".to_owned(),
+            namespace: "garden-dev".to_owned(),
+            name: "demo".to_owned(),
+        };
+        let value = || missing.0.get(&(&tenant).into()).map(|gauge| gauge.get());
+        assert_eq!(value(), None);
+        missing.set(&tenant);
+        assert_eq!(value(), Some(1));
+        missing.clear(&tenant);
+        assert_eq!(value(), None);
     }
 }
