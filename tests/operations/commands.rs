@@ -100,8 +100,14 @@ const SHOWS: &[(&str, &[&str])] = &[
 ];
 
 /// Commands whose answer is empty.
-const SHOWS_NOTHING: &[&str] =
-    &[r#"kubectl get rolebindings -A --field-selector "metadata.name=gardener.cloud:seed:$seed""#];
+const SHOWS_NOTHING: &[&str] = &[
+    r#"kubectl get rolebindings -A --field-selector "metadata.name=gardener.cloud:seed:$seed""#,
+    // garden-controller-manager writes the quotas, and does not run here.
+    "kubectl get resourcequotas -A --field-selector metadata.name=gardener",
+    // The namespaces of projects and of control planes here have no labels.
+    "kubectl get namespaces -l project.gardener.cloud/name -L pod-security.kubernetes.io/enforce",
+    "kubectl get namespaces -l gardener.cloud/role=shoot",
+];
 
 /// What a command must leave in the Shoot, and where. The first ones are those of the runbook for a dead
 /// seed.

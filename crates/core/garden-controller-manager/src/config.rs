@@ -54,8 +54,8 @@ pub struct Config {
 
     /// A bound of each project, as RESOURCE=NUMBER, in ResourceQuota `gardener` of the namespace of the
     /// project. Repeatable. The resource is the count of a kind of a group of Gardener, like
-    /// `count/shoots.core.gardener.cloud`, or one of Kubernetes' resources that members of a project create,
-    /// like `pods` or `count/secrets`. The namespace of this process gets no bound of Kubernetes' resources.
+    /// `count/shoots.core.gardener.cloud`. Resources of Kubernetes that members of a project create are
+    /// allowed, too, like `pods` or `count/secrets`. The namespace of this process gets no such bound.
     #[arg(long, value_parser = project_quota)]
     pub project_quota: Vec<ProjectQuota>,
 
