@@ -28,6 +28,8 @@ pub enum Journey {
 pub fn journey(shoot: &Shoot) -> Journey {
     let last = status(shoot).and_then(|status| status.last_operation.as_ref());
     match last.map(|last| (last.type_, last.state)) {
+        // Only a hostile host hands over such a Shoot. A creation would begin with an empty etcd.
+        None | Some((Type::Create, _)) if has_earlier_epoch(shoot) => Journey::Arriving,
         Some((Type::Migrate, State::Succeeded | State::Aborted)) => Journey::Arriving,
         // The move waits, and has not begun.
         Some((Type::Migrate, State::Pending)) => Journey::Settled,
@@ -35,6 +37,21 @@ pub fn journey(shoot: &Shoot) -> Journey {
         Some((Type::Restore, state)) if state != State::Succeeded => Journey::Restoring,
         _ => Journey::Settled,
     }
+}
+
+/// Whether the shoot has data of an earlier ownership epoch: the present seed got the shoot by a hand-over, or
+/// kept the shoot in a new epoch. Such a shoot is never created again, whatever `status.lastOperation` says:
+/// the former host wrote that field. The API server lets no seed change the epoch without a hand-over (policy
+/// `shoot-ownership`).
+#[must_use]
+pub fn has_earlier_epoch(shoot: &Shoot) -> bool {
+    status(shoot).is_some_and(|status| {
+        let source = status
+            .ownership
+            .as_ref()
+            .and_then(|recorded| recorded.source.as_ref());
+        status.epoch() > 1 || source.is_some()
+    })
 }
 
 /// Whether the Shoot is to move away from the seed in the status (R7-45). A Shoot without a seed in the

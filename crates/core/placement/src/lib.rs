@@ -48,7 +48,7 @@ pub mod trim;
 pub use domain::{is_hosted, unreserved_domain};
 pub use extensions::Extensions;
 pub use isolation::Isolation;
-pub use journey::{Journey, approval, is_move_wanted, journey};
+pub use journey::{Journey, approval, has_earlier_epoch, is_move_wanted, journey};
 pub use names::Names;
 pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, wanted};
 pub use pause::{Pause, pause};

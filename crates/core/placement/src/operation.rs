@@ -8,7 +8,7 @@ use api::{
 use kube::ResourceExt;
 
 use crate::{
-    journey::{Journey, is_move_wanted, journey, may_travel},
+    journey::{Journey, has_earlier_epoch, is_move_wanted, journey, may_travel},
     ownership_status, status,
 };
 
@@ -94,7 +94,8 @@ pub fn wanted(shoot: &Shoot) -> OwnerAction {
         Journey::Leaving if deleting || !is_move_wanted(shoot) || is_claimed(shoot) => Operation::Restore,
         Journey::Leaving => Operation::Migrate,
         Journey::Settled if deleting && may_be_deleted(shoot) => Operation::Delete,
-        Journey::Settled if deleting => Operation::Restore,
+        // Data that the seed has not opened are never reconciled: the objects of the shoot are not here yet.
+        Journey::Settled if deleting || is_claimed(shoot) => Operation::Restore,
         Journey::Settled if is_half_created(shoot) => Operation::Create,
         Journey::Settled if asked => return OwnerAction::Confirmation,
         Journey::Settled if may_travel(shoot) => Operation::Migrate,
@@ -145,7 +146,8 @@ pub fn is_claimed(shoot: &Shoot) -> bool {
 
 /// Whether the creation was begun and not finished.
 pub(crate) fn is_half_created(shoot: &Shoot) -> bool {
-    status(shoot)
-        .and_then(|status| status.last_operation.as_ref())
-        .is_some_and(|last| last.type_ == Type::Create && last.state != State::Succeeded)
+    !has_earlier_epoch(shoot)
+        && status(shoot)
+            .and_then(|status| status.last_operation.as_ref())
+            .is_some_and(|last| last.type_ == Type::Create && last.state != State::Succeeded)
 }

@@ -6,7 +6,7 @@ use api::gardencore::Shoot;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Operation, OwnerAction, Role, approval, credentials, role, traveller, wanted};
+use super::{Journey, Operation, OwnerAction, Role, approval, credentials, journey, role, traveller, wanted};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 
@@ -143,6 +143,52 @@ fn a_seed_that_was_given_a_shoot_anew_opens_its_data_first(#[case] phase: &str, 
     let mut over = moving(("Migrate", "Processing"));
     over["status"]["ownership"] = json!({"epoch": 2, "phase": phase, "source": {"name": "a", "epoch": 1}});
     assert_eq!(wanted(&shoot(&over)), OwnerAction::Operation(expected));
+}
+
+/// The former host wrote `status.lastOperation` in its last write. No last operation
+/// lets a shoot with an earlier epoch start with an empty etcd.
+#[rstest]
+#[case::half_created(Some(("Create", "Processing")))]
+#[case::given_up(Some(("Create", "Failed")))]
+#[case::created(Some(("Create", "Succeeded")))]
+#[case::never_begun(None)]
+fn a_shoot_with_an_earlier_epoch_is_restored_and_not_created(#[case] last: Option<(&str, &str)>) {
+    for ownership in [
+        json!({"epoch": 2}),
+        json!({"epoch": 2, "phase": "Claiming", "source": {"name": "b", "epoch": 1}}),
+        json!({"epoch": 1, "source": {"name": "b", "epoch": 1}}),
+    ] {
+        let mut over =
+            json!({"status": {"formerSeeds": [{"name": "b", "epoch": 1}], "ownership": ownership}});
+        over["status"]["lastOperation"] = last.map(operation).into();
+        assert_eq!(journey(&shoot(&over)), Journey::Arriving, "{over}");
+        let confirmed = deleted(over.clone());
+        for wish in [over, confirmed] {
+            assert_eq!(
+                wanted(&shoot(&wish)),
+                OwnerAction::Operation(Operation::Restore),
+                "{wish}"
+            );
+        }
+    }
+}
+
+/// A claimant has no object of the shoot yet, also after a last operation of the former host that has ended.
+#[test]
+fn a_claimed_shoot_is_restored_and_not_reconciled() {
+    for last in [
+        ("Reconcile", "Succeeded"),
+        ("Restore", "Succeeded"),
+        ("Migrate", "Pending"),
+    ] {
+        let ownership = json!({"epoch": 2, "phase": "Claiming", "source": {"name": "b", "epoch": 1}});
+        let over = json!({"status": {"ownership": ownership, "lastOperation": operation(last)}});
+        assert_eq!(
+            wanted(&shoot(&over)),
+            OwnerAction::Operation(Operation::Restore),
+            "{last:?}"
+        );
+    }
 }
 
 /// The model of `ownership` proves the order for deletions, and this table applies the order to wanted

@@ -256,7 +256,16 @@ mod tests {
             "lastUpdateTime": "2026-01-01T00:00:00Z"});
         arriving.status.as_mut().unwrap().last_operation = Some(serde_json::from_value(last).unwrap());
         assert!(is_restored(&arriving));
-        assert!(!is_restored(&shoot(&json!({"epoch": 2}))));
+        // A creation is no state after a hand-over: a hostile source wrote that.
+        let created = |type_: &str| {
+            let last = json!({"type": type_, "state": "Processing", "progress": 1, "description": "",
+                "lastUpdateTime": "2026-01-01T00:00:00Z"});
+            let mut shoot = shoot(&json!({"epoch": 2}));
+            shoot.status.as_mut().unwrap().last_operation = Some(serde_json::from_value(last).unwrap());
+            shoot
+        };
+        assert!(is_restored(&created("Create")));
+        assert!(!is_restored(&created("Reconcile")));
     }
 
     #[test]

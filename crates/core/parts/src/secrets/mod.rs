@@ -158,7 +158,8 @@ fn missing_carried(f: &Facts) -> Missing {
         .status
         .as_ref()
         .and_then(|status| status.last_operation.as_ref());
-    let is_new = last.is_none_or(|last| last.type_ == LastOperationType::Create);
+    let is_new = !placement::has_earlier_epoch(&f.shoot)
+        && last.is_none_or(|last| last.type_ == LastOperationType::Create);
     match f.operation {
         Operation::Delete | Operation::ForceDelete => Missing::Issue,
         Operation::Create | Operation::Reconcile if is_new => Missing::Issue,
