@@ -98,8 +98,18 @@ impl Kubeconfig {
                 format!("garden-controller-manager has not made Secret {name} of this Shoot yet"),
             ));
         };
-        if file.is_valid(&found, clock::now()) {
-            return Ok(());
+        match file.fill(&found, clock::now()) {
+            Fill::Keep => return Ok(()),
+            Fill::Delete => {
+                apply::delete_exactly(&api, &found).await?;
+                return Err(Error::not_ready(
+                    LOOK_FOR_SECRET,
+                    format!(
+                        "Secret {name} was immutable, and was deleted: garden-controller-manager has not made the next Secret yet"
+                    ),
+                ));
+            }
+            Fill::Replace => {}
         }
         let issued = certificate(USER, Some(GROUP), &[], DERIVED_YEARS, (CA_CLIENT, &file.signer))?;
         let text = file.render(&issued.data["tls.crt"], &issued.data["tls.key"])?;
@@ -132,6 +142,18 @@ fn owns(f: &Facts, secret: &Secret) -> bool {
     secret.owner_references().iter().any(|owner| owner.uid == uid)
 }
 
+/// The step that gives the Secret a valid kubeconfig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fill {
+    /// The Secret has a valid kubeconfig.
+    Keep,
+    /// The data of the Secret are replaced.
+    Replace,
+    /// The Secret is immutable, so its data can change only by a new Secret. An earlier host set the field
+    /// without policy `gardenlet-secret`.
+    Delete,
+}
+
 /// The content of the file, except the certificate and the key of the user. Not `Debug`: `signer` has a key.
 struct KubeconfigFile {
     name: String,
@@ -158,6 +180,16 @@ impl KubeconfigFile {
         ]
         .into();
         checksum(&inputs)
+    }
+
+    fn fill(&self, secret: &Secret, now: Timestamp) -> Fill {
+        if self.is_valid(secret, now) {
+            Fill::Keep
+        } else if secret.immutable == Some(true) {
+            Fill::Delete
+        } else {
+            Fill::Replace
+        }
     }
 
     /// Whether the Secret has exactly the content that this gardenlet would write, with a valid certificate

@@ -95,6 +95,27 @@ fn a_kubeconfig_with_foreign_content_is_replaced() {
     assert!(!file.is_valid(&other_ca, now));
 }
 
+/// No merge patch changes the data of an immutable Secret: a restore would never end.
+#[test]
+fn an_immutable_secret_with_foreign_content_is_deleted() {
+    let (file, valid) = written();
+    let now = clock::now();
+    let mut foreign = with_text(
+        &file,
+        text(&valid)
+            .replace(&file.server, "https://x.example.test")
+            .into_bytes(),
+    );
+    assert_eq!(file.fill(&foreign, now), Fill::Replace);
+    foreign.immutable = Some(false);
+    assert_eq!(file.fill(&foreign, now), Fill::Replace);
+    foreign.immutable = Some(true);
+    assert_eq!(file.fill(&foreign, now), Fill::Delete);
+    let mut kept = valid;
+    kept.immutable = Some(true);
+    assert_eq!(file.fill(&kept, now), Fill::Keep);
+}
+
 #[test]
 fn a_certificate_of_a_foreign_authority_user_or_period_is_replaced() {
     let (file, _) = written();
