@@ -26,7 +26,10 @@ pub struct Decision {
 #[must_use]
 pub fn decide(schedules: &[Schedule], last: Timestamp, now: Timestamp) -> Decision {
     let oldest = now.checked_sub(DEADLINE).unwrap_or(Timestamp::MIN);
-    let since = last.max(oldest);
+    // A time in the far future comes from a hostile seed, and would hold back each later time. A time in the
+    // near future comes from the clock of a former holder of the lock.
+    let is_far_ahead = now.checked_add(DEADLINE).is_ok_and(|latest| last > latest);
+    let since = if is_far_ahead { oldest } else { last.max(oldest) };
     let mut latest: Option<(Timestamp, Change)> = None;
     let mut next: Option<Timestamp> = None;
     for schedule in schedules {
@@ -92,6 +95,17 @@ mod tests {
             let next_at = decision.next.unwrap().to_string();
             assert!(next_at.contains(&format!("T{next}")), "{last} {now}: {next_at}");
         }
+    }
+
+    /// The value of a hostile seed, which moves to the next seed with the Shoot.
+    #[test]
+    fn a_last_time_in_the_far_future_holds_no_later_time_back() {
+        let nightly = schedules(&[("0 20 * * *", "0 8 * * *")]);
+        let last: Timestamp = "8999-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(decide(&nightly, last, at("19:59")).sleep, None);
+        assert_eq!(decide(&nightly, last, at("20:00")).sleep, Some(true));
+        // The clock of a former process was a minute ahead: the time has taken effect.
+        assert_eq!(decide(&nightly, at("20:01"), at("20:00")).sleep, None);
     }
 
     #[test]

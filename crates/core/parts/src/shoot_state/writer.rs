@@ -42,6 +42,8 @@ pub(super) const MOST_HERE: usize = 1024 * 1024;
 /// Most bytes of text of a whole state. Bounds a state that grows without end; the ShootState could refer to
 /// ten times as much.
 const MOST: usize = 1024 * 1024 * 1024;
+/// The highest number that the schema of a ShootState allows (`api::limits`).
+const HIGHEST_NUMBER: i64 = (1 << 53) - 1;
 
 /// The reason why a state was not written.
 #[derive(Debug)]
@@ -323,7 +325,8 @@ impl Writer {
 
 /// The number after the number of the last attempt. Only a hostile owner writes the highest number.
 fn next_number(name: &str, last: i64) -> Result<i64, Error> {
-    last.checked_add(1).ok_or_else(|| {
+    let next = last.checked_add(1).filter(|next| *next <= HIGHEST_NUMBER);
+    next.ok_or_else(|| {
         configuration_problem(format!(
             "spec.chunkAttempt.number of ShootState {name} is the highest number, so that no further chunk can be named: set \
              the number to 1 more than the number in the names of the InternalSecrets {name}.state-<number>-<number>"
@@ -393,7 +396,9 @@ mod tests {
     #[test]
     fn the_number_of_an_attempt_never_starts_again() {
         assert_eq!(next_number("web", 6).unwrap(), 7);
-        let refused = next_number("web", i64::MAX).unwrap_err();
-        assert_eq!(refused.class(), "Config");
+        assert_eq!(next_number("web", HIGHEST_NUMBER - 1).unwrap(), HIGHEST_NUMBER);
+        for last in [HIGHEST_NUMBER, i64::MAX] {
+            assert_eq!(next_number("web", last).unwrap_err().class(), "Config", "{last}");
+        }
     }
 }
