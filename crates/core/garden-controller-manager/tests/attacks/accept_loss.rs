@@ -140,7 +140,8 @@ pub async fn the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over(garden
         let source = json!({"name": "seed-a", "epoch": 1});
         let record =
             json!({"epoch": 2, "phase": "Claiming", "drained": true, "source": source, "sealed": sealed});
-        let status = json!({"seedName": "seed-b", "ownership": record, "formerSeeds": [source]});
+        let last = operation("Migrate", "Succeeded");
+        let status = json!({"seedName": "seed-b", "ownership": record, "formerSeeds": [source], "lastOperation": last});
         garden.patch_status(&a, "ended", status)
     };
     for other in [0, 2] {

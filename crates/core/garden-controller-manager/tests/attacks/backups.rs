@@ -9,7 +9,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused, try_create};
 
@@ -199,4 +199,54 @@ pub async fn a_seed_changes_no_owner_data_of_its_entry(garden: &Garden) {
     );
     let released = json!({"metadata": {"finalizers": null}});
     allowed(garden.patch(&a, "hosted", released).await);
+}
+
+/// A foreign finalizer stays after the hand-over, and keeps the entry, the project and the Seed.
+pub async fn a_seed_adds_no_finalizer_to_its_backups(garden: &Garden) {
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden.entry("finalized", "seed-a", "bucket-a").await;
+    let a: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let with = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+    let words = "may not change the finalizers of BackupEntry finalized";
+    let foreign = [
+        json!(["gardener", "x.example/hold"]),
+        json!(["x.example/hold"]),
+        json!(["gardener", "gardener"]),
+    ];
+    for finalizers in foreign.clone() {
+        refused(garden.patch(&a, "finalized", with(finalizers)).await, words);
+    }
+    for finalizers in [json!(["gardener"]), json!(null), json!(["gardener"])] {
+        allowed(garden.patch(&a, "finalized", with(finalizers)).await);
+    }
+    // A finalizer of an administrator stays.
+    let held = with(json!(["x.example/hold", "gardener"]));
+    garden.patch(&entries, "finalized", held).await.unwrap();
+    refused(
+        garden.patch(&a, "finalized", with(json!(["gardener"]))).await,
+        words,
+    );
+    allowed(
+        garden
+            .patch(&a, "finalized", with(json!(["x.example/hold"])))
+            .await,
+    );
+
+    let made: Api<BackupBucket> = Api::all(garden.administrator());
+    garden
+        .apply(&made, "finalized", garden::bucket("finalized", "seed-a"))
+        .await
+        .unwrap();
+    let buckets: Api<BackupBucket> = Api::all(garden.seed_a.clone());
+    for finalizers in foreign {
+        refused(
+            garden.patch(&buckets, "finalized", with(finalizers)).await,
+            "may not change the finalizers of BackupBucket finalized",
+        );
+    }
+    allowed(
+        garden
+            .patch(&buckets, "finalized", with(json!(["gardener"])))
+            .await,
+    );
 }

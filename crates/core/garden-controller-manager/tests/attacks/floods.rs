@@ -5,7 +5,7 @@ use api::{
     constants::seed_user,
     gardencore::{BackupEntry, Seed, Shoot, ShootState},
 };
-use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::{core::v1::EventSource, events::v1::Event};
 use kube::{
     Api,
     api::{DeleteParams, PostParams},
@@ -188,6 +188,36 @@ pub async fn a_seed_writes_no_event_of_a_different_process(garden: &Garden) {
             garden.patch(&of_seed(&garden.seed_b), "own", change).await,
             reporter,
         );
+    }
+}
+
+/// kubectl prints the process that reports, and runbooks follow the Events of garden-controller-manager.
+pub async fn a_seed_reports_under_no_foreign_name(garden: &Garden) {
+    let own: Api<Event> = Api::namespaced(garden.seed_a.clone(), "default");
+    let create = async |name: &str, controller: &str, component: Option<&str>| {
+        let mut event = event_in("default", "seed-a");
+        event.metadata.name = Some(name.to_owned());
+        event.reporting_controller = Some(controller.to_owned());
+        event.deprecated_source = component.map(|component| EventSource {
+            component: Some(component.to_owned()),
+            host: None,
+        });
+        own.create(&PostParams::default(), &event).await.map(drop)
+    };
+    let manager = "garden-controller-manager";
+    let words = "the processes of a seed report as gardenlet or as provider-<name>";
+    for controller in [manager, "kubectl", "my-gardenlet", "provider-Local"] {
+        refused(create("foreign", controller, None).await, words);
+    }
+    allowed(create("of-provider", "provider-local", None).await);
+    allowed(create("of-gardenlet", "gardenlet", None).await);
+    // The API server takes no second name, and keeps the first name.
+    assert!(create("second", "gardenlet", Some(manager)).await.is_err());
+    for renamed in [
+        json!({"reportingController": manager}),
+        json!({"deprecatedSource": {"component": manager}}),
+    ] {
+        assert!(garden.patch(&own, "of-gardenlet", renamed).await.is_err());
     }
 }
 

@@ -146,6 +146,28 @@ pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
     );
 }
 
+/// No host could replace the data of an immutable Secret, so a planted program would stay after each move.
+pub async fn a_seed_makes_no_kubeconfig_immutable(garden: &Garden) {
+    garden
+        .shoot("frozen", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    garden.secret("frozen.kubeconfig", "Opaque").await;
+    garden.grant_gardenlets("", "secrets", "patch").await;
+    let a: Api<Secret> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let fill = json!({"data": {"kubeconfig": "eA=="}});
+    garden::until_allowed(|| garden::try_patch(&a, "frozen.kubeconfig", &fill)).await;
+    let words = "may not make Secret frozen.kubeconfig immutable";
+    for change in [
+        json!({"immutable": true}),
+        json!({"immutable": true, "data": {"kubeconfig": "eQ=="}}),
+    ] {
+        refused(garden.patch(&a, "frozen.kubeconfig", change).await, words);
+    }
+    for same in [json!({"immutable": null}), json!({"immutable": false}), fill] {
+        allowed(garden.patch(&a, "frozen.kubeconfig", same).await);
+    }
+}
+
 /// The right of garden-controller-manager to create Secrets is no path to a token either.
 pub async fn garden_controller_manager_makes_no_tokens_either(garden: &Garden) {
     let words = "it makes only empty Secrets <shoot>.kubeconfig of type Opaque, owned by their Shoot";

@@ -20,6 +20,7 @@ mod members;
 mod owner_checks;
 mod ownership;
 mod readable;
+mod reports;
 mod rights;
 mod secrets;
 mod shoot_states;
@@ -40,11 +41,13 @@ testkit::scenarios! {
     garden_token::{
         no_seed_gets_a_token_of_the_garden,
         a_seed_fills_only_what_is_of_its_own_shoots,
+        a_seed_makes_no_kubeconfig_immutable,
         garden_controller_manager_makes_no_tokens_either,
     },
     shoot_states::{
         a_shoot_state_is_of_the_seed_that_has_the_shoot,
         a_chunk_is_of_the_seed_that_has_the_shoot,
+        the_numbers_of_attempts_rise_by_one,
         garden_controller_manager_gives_nobody_else_a_right,
     },
     secrets::{
@@ -92,16 +95,24 @@ testkit::scenarios! {
         the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over,
     },
     owner_checks::{a_seed_writes_its_own_owner_check_alone},
+    reports::{
+        a_hand_over_leaves_a_shoot_to_restore,
+        a_shoot_is_created_once,
+        a_reported_creation_keeps_no_operator_from_another_seed,
+        a_seed_records_no_time_of_a_schedule,
+    },
     backups::{
         a_seed_plants_no_entry,
         an_editor_of_entries_gives_no_bucket_to_a_seed,
         a_seed_makes_no_bucket,
         a_seed_names_no_bucket_for_a_restore,
         a_seed_changes_no_owner_data_of_its_entry,
+        a_seed_adds_no_finalizer_to_its_backups,
     },
     floods::{
         a_seed_writes_no_large_status,
         a_seed_writes_no_event_of_a_different_process,
+        a_seed_reports_under_no_foreign_name,
         a_seed_reports_where_the_seed_has_a_shoot,
     },
     tenants::{

@@ -30,10 +30,21 @@ pub async fn a_seed_writes_its_own_owner_check_alone(garden: &Garden) {
         json!([own, b, entry("seed-c", "192.0.2.1:53")]),
         json!([own, b, c, entry("seed-d", "192.0.2.1:53")]),
         Value::Null,
+        // Repetitions would leave no room for the entry of a later host.
+        json!([own, own, b, c]),
+        json!([own, entry("seed-a", "192.0.2.9:53"), b, c]),
     ] {
         refused(write(entries).await, word);
     }
     allowed(write(json!([own, b, c])).await);
     // Of a seed that has cleaned up.
     allowed(write(json!([entry("seed-a", "192.0.2.4:53"), b])).await);
+    // Repetitions from before the rule can be taken out.
+    let many = json!([own, own, own, b]);
+    let status = json!({"ownerChecks": many});
+    garden
+        .status(&garden.admin::<Shoot>(NAMESPACE), "asked", status)
+        .await;
+    refused(write(json!([own, own, b])).await, word);
+    allowed(write(json!([own, b])).await);
 }

@@ -310,6 +310,11 @@ pub async fn the_source_writes_no_metadata_but_that_of_its_work(garden: &Garden)
             "annotation gardener.cloud/operation",
         ),
         (json!({"finalizers": ["x/y"]}), "finalizer x/y"),
+        // Thousands would leave no room for annotations.
+        (
+            json!({"finalizers": ["gardener", "gardener"]}),
+            "may not write a finalizer of Shoot meta more than once",
+        ),
     ] {
         refused(write(metadata).await, words);
     }
@@ -319,6 +324,15 @@ pub async fn the_source_writes_no_metadata_but_that_of_its_work(garden: &Garden)
     allowed(write(json!({"finalizers": ["gardener"]})).await);
     allowed(write(json!({"labels": {"shoot.gardener.cloud/status": "healthy"}})).await);
     allowed(write(json!({"finalizers": null})).await);
+    let held = json!({"metadata": {"finalizers": ["x/y", "gardener"]}});
+    allowed(garden.patch(&admin, "meta", held).await);
+    refused(
+        write(json!({"finalizers": ["x/y", "x/y"]})).await,
+        "may not write a finalizer of Shoot meta more than once",
+    );
+    allowed(write(json!({"finalizers": ["x/y"]})).await);
+    let released = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&admin, "meta", released).await);
 }
 
 /// garden-controller-manager may write for a dead source, and follows the same epoch rules.

@@ -184,6 +184,32 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
     a_hand_over_takes_them_along(garden).await;
 }
 
+/// The highest number of the schema would end the writes of every later seed.
+pub async fn the_numbers_of_attempts_rise_by_one(garden: &Garden) {
+    garden
+        .shoot("counted", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    garden.state("counted").await;
+    let a = states(&garden.seed_a);
+    let core = "core.gardener.cloud";
+    garden.grant_gardenlets(core, "shootstates", "patch").await;
+    let attempt = |number: i64| json!({"spec": {"chunkAttempt": {"number": number}}});
+    garden::until_allowed(|| garden::try_patch(&a, "counted", &fill())).await;
+    let words = "may not raise spec.chunkAttempt.number of ShootState counted by more than 1";
+    for number in [2, 9_007_199_254_740_991] {
+        refused(garden.patch(&a, "counted", attempt(number)).await, words);
+    }
+    for number in [1, 2, 2, 3] {
+        allowed(garden.patch(&a, "counted", attempt(number)).await);
+    }
+    refused(garden.patch(&a, "counted", attempt(5)).await, words);
+    allowed(
+        garden
+            .patch(&a, "counted", json!({"spec": {"chunkAttempt": null}}))
+            .await,
+    );
+}
+
 /// The former seed has had its keys; it gets no newer ones.
 async fn a_hand_over_takes_them_along(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);

@@ -280,7 +280,9 @@ async fn hands_over_only_what_it_has(garden: &Garden, admin: &Api<Shoot>, b: &Ap
         .await;
     let hand_over = |record: Value| {
         let former = json!([{"name": "seed-b", "epoch": 2}]);
-        let status = json!({"seedName": "seed-c", "ownership": record, "formerSeeds": former});
+        let last = operation("Migrate", "Succeeded");
+        let status =
+            json!({"seedName": "seed-c", "ownership": record, "formerSeeds": former, "lastOperation": last});
         garden.patch_status(b, "stepped", status)
     };
     let good =

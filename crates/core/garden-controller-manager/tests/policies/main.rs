@@ -180,10 +180,19 @@ async fn seed_name_before_creation(garden: &Garden) {
     );
     let status = json!({"seedName": "seed-a", "lastOperation": garden::operation("Create", "Processing")});
     garden.status(&shoots, "young", status).await;
+    // Only those who may force a restore name another seed, because the seed may be dead.
+    let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
+    garden.allow_moves_to_editor(NAMESPACE).await.unwrap();
+    let mover: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
+    garden::until_refused_with("before the shoot was created", || {
+        garden::try_patch(&mover, "young", &to("seed-b"))
+    })
+    .await;
     refused(
-        garden.patch(&shoots, "young", to("seed-b")).await,
+        garden.patch(&mover, "young", to("seed-b")).await,
         "before the shoot was created",
     );
+    allowed(garden.patch(&shoots, "young", to("seed-b")).await);
     garden.shoot("typo", "sede-a", None, ("", "")).await;
     allowed(garden.patch(&shoots, "typo", to("seed-a")).await);
     garden.shoot("later", "", None, ("", "")).await;

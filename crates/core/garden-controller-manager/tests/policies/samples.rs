@@ -140,7 +140,7 @@ fn credentials_binding() -> Value {
 fn shoot_state() -> Value {
     object(
         "ShootState",
-        &json!({"spec": {"epoch": 1, "gardener": [{"name": "ca", "type": "secret", "data": {}}]}}),
+        &json!({"spec": {"epoch": 1, "chunkAttempt": {"number": 1}, "gardener": [{"name": "ca", "type": "secret", "data": {}}]}}),
     )
 }
 
@@ -197,7 +197,7 @@ fn shoot_status() -> Value {
         "seedName": "seed-a", "technicalID": "shoot--dev--full", "uid": "u",
         "formerSeeds": [source], "constraints": [condition("ReadyForMigration")],
         "lastOperation": crate::garden::operation("Reconcile", "Succeeded"),
-        "lastErrors": [{"description": "d", "codes": ["ERR_CONFIGURATION_PROBLEM"]}],
+        "lastErrors": [{"description": "d", "codes": ["ERR_CONFIGURATION_PROBLEM"]}], "lastHibernationTriggerTime": TIME,
         "migration": {"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {}, "progress": progress},
         "ownerChecks": [{"seedName": "seed-a", "epoch": 2, "fenceSeconds": 30}],
         "ownership": ownership, "reservedDomain": "optional.example.test", "zoneIsolation": zone,
