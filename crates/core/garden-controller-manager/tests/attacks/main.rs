@@ -16,6 +16,7 @@ mod garden_token;
 #[path = "garden_controller_manager.rs"]
 mod its_rights;
 mod large;
+mod managed_fields;
 mod members;
 mod owner_checks;
 mod ownership;
@@ -141,7 +142,8 @@ testkit::scenarios! {
         the_role_for_members_runs_no_workload,
     },
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
-    large::{a_shoot_is_small_enough_for_everybody, a_binding_is_small_enough_for_everybody};
+    large::{a_shoot_is_small_enough_for_everybody, a_binding_is_small_enough_for_everybody},
+    managed_fields::{managed_fields_leave_room_for_others};
 }
 
 /// The controller that grants the rights of seeds, until the set is dropped.

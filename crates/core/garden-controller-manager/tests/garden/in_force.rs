@@ -99,7 +99,7 @@ impl Garden {
         in_force("seed-credentials", || try_patch(&theirs, "seed-b", &elsewhere)).await?;
         self.wait_for_policy_of_registrations().await?;
         self.wait_for_policies_of_backups().await?;
-        self.wait_for_policies_of_dns().await?;
+        self.wait_for_policies_of_users().await?;
         self.wait_for_policies_of_objects().await
     }
 
@@ -117,7 +117,8 @@ impl Garden {
         .await
     }
 
-    async fn wait_for_policies_of_dns(&self) -> Result<()> {
+    /// The policies about the writes of a user.
+    async fn wait_for_policies_of_users(&self) -> Result<()> {
         let editor: Api<Shoot> = Api::namespaced(self.editor_of_shoots(NAMESPACE).await?, NAMESPACE);
         let unreadable = json!({"spec": {"dns": {"providers": [{"type": "local", "secretName": "x"}]}}});
         in_force("shoot-dns-credentials", || {
@@ -133,7 +134,10 @@ impl Garden {
         let released = json!({"metadata": {"finalizers": null}});
         in_force("shoot-finalizer", || try_patch(&editor, "probe", &released)).await?;
         self.patch(&shoots, "probe", released).await?;
-        Ok(())
+        let entry = json!({"manager": "m", "operation": "Apply", "apiVersion": "core.gardener.cloud/v1beta1",
+            "time": "9999-12-31T23:59:59Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}});
+        let late = json!({"metadata": {"managedFields": [entry]}});
+        in_force("readable-times", || try_patch(&editor, "probe", &late)).await
     }
 
     /// The policies about objects for backups: each attempt is refused by one of these policies only.

@@ -1,0 +1,135 @@
+//! An attacker fills `metadata.managedFields` up to the largest request that etcd takes. Each further write
+//! of the object would be refused, an approval, a hand-over and a deletion included.
+
+use api::gardencore::Shoot;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    garden::{self, Garden, NAMESPACE, allowed, refused},
+    grant_rights,
+};
+
+const SHOOT: &str = "crowded";
+const SECRET: &str = "crowded.kubeconfig";
+const WORDS: &str = "metadata.managedFields has more than";
+/// Bounds of policy `readable-times`.
+const ALLOWED_FOR_USERS: usize = 32;
+const ALLOWED_FOR_SEEDS: usize = 48;
+const ALLOWED_FOR_OPERATORS: usize = 64;
+const VERSION: &str = "core.gardener.cloud/v1beta1";
+
+/// The user also has the right to move Shoots, which a project gives to its members. Further scenarios give
+/// the same user this right, so the outcome depends on no order.
+pub async fn managed_fields_leave_room_for_others(garden: &Garden) {
+    garden
+        .shoot(SHOOT, "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let user = shoots(&garden.editor_of_shoots(NAMESPACE).await.unwrap());
+    garden.allow_moves_to_editor(NAMESPACE).await.unwrap();
+    let to_b = json!({"spec": {"seedName": "seed-b"}});
+    garden::until_allowed(|| garden::try_patch(&user, SHOOT, &to_b)).await;
+    allowed(garden::try_patch(&user, SHOOT, &to_b).await);
+    let gardenlet = shoots(&garden.seed_a);
+
+    for (attacker, body) in [
+        (&user, with_size(VERSION, "f:spec", 20_000)),
+        (&user, with_entries(ALLOWED_FOR_USERS + 1)),
+        (&gardenlet, with_size(VERSION, "f:spec", 20_000)),
+        (&gardenlet, with_entries(ALLOWED_FOR_SEEDS + 1)),
+    ] {
+        refused(garden.patch(attacker, SHOOT, body).await, WORDS);
+    }
+    a_seed_fills_no_secret(garden).await;
+
+    // A user fills the object as far as allowed: the seed and garden-controller-manager still write.
+    allowed(garden.patch(&user, SHOOT, with_entries(ALLOWED_FOR_USERS)).await);
+    let label = json!({"metadata": {"labels": {"shoot.gardener.cloud/status": "progressing"}}});
+    allowed(garden.patch(&gardenlet, SHOOT, label).await);
+    // A seed fills the object as far as allowed: an operator and garden-controller-manager still write.
+    allowed(
+        garden
+            .patch(&gardenlet, SHOOT, with_entries(ALLOWED_FOR_SEEDS))
+            .await,
+    );
+    let note = json!({"metadata": {"annotations": {"note": "x"}}});
+    refused(garden.patch(&user, SHOOT, note.clone()).await, WORDS);
+    let operator = operator(garden).await;
+    garden::until_allowed(|| garden::try_patch(&operator, SHOOT, &note)).await;
+    allowed(garden.patch(&operator, SHOOT, note.clone()).await);
+    let many = with_entries(ALLOWED_FOR_OPERATORS + 1);
+    refused(garden.patch(&operator, SHOOT, many).await, WORDS);
+    let manager = shoots(&garden.manager);
+    allowed(
+        garden
+            .patch_status(&manager, SHOOT, json!({"constraints": []}))
+            .await,
+    );
+    // The remedy in the message of the policy, for a user.
+    let emptied = json!({"metadata": {"managedFields": [{}]}});
+    allowed(garden.patch(&user, SHOOT, emptied).await);
+    let changed = json!({"metadata": {"annotations": {"note": "y"}}});
+    allowed(garden.patch(&user, SHOOT, changed).await);
+
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    garden.patch(&admin, SHOOT, confirmed).await.unwrap();
+    admin.delete(SHOOT, &DeleteParams::default()).await.unwrap();
+}
+
+/// The next host of the shoot writes the same Secret.
+async fn a_seed_fills_no_secret(garden: &Garden) {
+    garden.secret(SECRET, "Opaque").await;
+    let _controllers = grant_rights(garden);
+    let secrets: Api<Secret> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let content = json!({"data": {"kubeconfig": "eA=="}});
+    garden::until_allowed(|| garden::try_patch(&secrets, SECRET, &content)).await;
+    allowed(garden.patch(&secrets, SECRET, content).await);
+    let large = with_size("v1", "f:data", 20_000);
+    refused(garden.patch(&secrets, SECRET, large).await, WORDS);
+}
+
+fn shoots(client: &Client) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::erase::<Shoot>(&()))
+}
+
+/// A user who may have this shoot taken over, and may not decide about the ownership of all shoots.
+async fn operator(garden: &Garden) -> Api<DynamicObject> {
+    let (rbac, name) = ("rbac.authorization.k8s.io", "operator-of-crowded");
+    let metadata = json!({"name": name, "namespace": NAMESPACE});
+    let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"],
+        "verbs": ["get", "patch", "force-restore"]}]);
+    let role =
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules});
+    let binding = json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": name}],
+    });
+    for document in [role, binding] {
+        garden.bring(&document).await.unwrap();
+    }
+    shoots(&garden.client(name, &[]).await)
+}
+
+fn with_entries(count: usize) -> Value {
+    let entries = (0..count).map(|number| entry(VERSION, &format!("m{number}"), &json!({"f:spec": {}})));
+    json!({"metadata": {"managedFields": entries.collect::<Vec<_>>()}})
+}
+
+/// A single entry with so many fields.
+fn with_size(version: &str, parent: &str, fields: usize) -> Value {
+    let fields = (0..fields).map(|number| (format!("f:field-{number:05}"), json!({})));
+    let fields: serde_json::Map<_, _> = fields.collect();
+    json!({"metadata": {"managedFields": [entry(version, "m", &json!({parent: fields}))]}})
+}
+
+/// The API server merges entries of operation `Update` beyond ten, and keeps each entry of `Apply`.
+fn entry(version: &str, manager: &str, fields: &Value) -> Value {
+    json!({"manager": manager, "operation": "Apply", "apiVersion": version, "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1", "fieldsV1": fields})
+}
