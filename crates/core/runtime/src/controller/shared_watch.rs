@@ -196,9 +196,6 @@ impl<K: Object + Sync> Shared<K> {
 
     fn report(&self, changed: &[Arc<ObjectRef<K>>], is_list: bool) {
         let mut subscribers = self.subscribers();
-        if is_list {
-            self.is_listed.send_replace(true);
-        }
         subscribers.retain(|subscriber| {
             let pending = subscriber.upgrade();
             if let Some(pending) = &pending {
@@ -206,6 +203,10 @@ impl<K: Object + Sync> Shared<K> {
             }
             pending.is_some()
         });
+        // Last, so that a subscriber can read the whole list from its changes after `wait_until_ready`.
+        if is_list {
+            self.is_listed.send_replace(true);
+        }
     }
 
     /// All objects in the store.
