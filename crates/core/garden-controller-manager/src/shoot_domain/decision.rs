@@ -1,11 +1,14 @@
 //! The obstacle to the reservation of a domain: pure decisions.
 
-use api::gardencore::Seed;
+use std::sync::Arc;
+
+use api::gardencore::{Seed, Shoot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
+use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use placement::names;
 use psl::Psl as _;
 
+use super::index::DomainIndex;
 use crate::config::ReservedDomain;
 
 /// A Shoot with a domain.
@@ -13,6 +16,8 @@ use crate::config::ReservedDomain;
 pub(super) struct DomainClaim {
     /// uid of the Shoot.
     pub(super) uid: String,
+    /// Name and namespace of the Shoot.
+    pub(super) shoot: ObjectRef<Shoot>,
     /// `spec.dns.domain`.
     pub(super) domain: String,
     /// The domain is reserved for the Shoot, or a seed has deployed the Shoot with the domain.
@@ -26,29 +31,68 @@ pub(super) struct DomainClaim {
     pub(super) own_prefix: Option<String>,
 }
 
-/// Why a domain cannot be reserved for a Shoot. The text is for the members of the project, and does not
-/// identify the Shoot of a different project.
-pub(super) fn obstacle(claim: &DomainClaim, others: &[DomainClaim], seeds: &[Seed]) -> Option<String> {
-    let domain = &claim.domain;
-    if let Some(suffix) = public_suffix(domain) {
-        return Some(format!(
-            "spec.dns.domain {domain} is a {suffix}, and would keep all names below from other shoots: delete this Shoot, and create the \
-             Shoot with a domain of your own, or without a domain"
-        ));
-    }
-    if let Some((of_seed, seed)) = domain_of_seed(domain, claim.own_prefix.as_deref(), seeds) {
-        return Some(format!(
-            "spec.dns.domain {domain} is, or lies above or below, the domain {of_seed} of Seed {seed}: delete this Shoot, and create the \
-             Shoot with a domain of your own, or without a domain"
-        ));
-    }
-    let taken = others.iter().any(|other| precedes(other, claim, others, seeds));
-    taken.then(|| {
+/// Why a domain cannot be reserved for a Shoot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// The operator of the garden keeps the domain for different projects.
+    Operator,
+    /// Different owners have names below the domain. The value is the kind of the domain.
+    PublicSuffix(&'static str),
+    /// The domain overlaps this internal or default domain of a Seed.
+    Seed { domain: String, seed: String },
+    /// The domain overlaps the reserved domain of the Shoot with this uid.
+    Reserved(String),
+    /// The Shoot with this uid is older, and could get a domain that overlaps.
+    Older(String),
+}
+
+impl Obstacle {
+    /// The text for the members of the project. The text does not identify the Shoot of a different project.
+    pub(super) fn explain(&self, domain: &str) -> String {
+        let why = match self {
+            Self::Operator => {
+                "is, or lies above or below, a domain that the operator of the garden keeps for other projects".to_owned()
+            }
+            Self::PublicSuffix(kind) => format!("is a {kind}, and would keep all names below from other shoots"),
+            Self::Seed { domain, seed } => {
+                format!("is, or lies above or below, the domain {domain} of Seed {seed}")
+            }
+            Self::Reserved(_) | Self::Older(_) => {
+                "is, or lies above or below, the domain of a second Shoot, which came first".to_owned()
+            }
+        };
         format!(
-            "spec.dns.domain {domain} is, or lies above or below, the domain of a second Shoot, which came first: delete this Shoot, and \
-             create the Shoot with a domain of your own, or without a domain"
+            "spec.dns.domain {domain} {why}: delete this Shoot, and create the Shoot with a domain of your own, or without a domain"
         )
-    })
+    }
+}
+
+/// The obstacle to the reservation of the domain. `older`: the Shoots of [`DomainIndex::older`], with the
+/// prefix of each Shoot. A Shoot without a reservation has no right where a reserved domain or the domain of
+/// a Seed is in the way, or where the Shoot has no Project, so that refused Shoots block no domain.
+pub(super) fn obstacle(
+    claim: &DomainClaim,
+    index: &DomainIndex,
+    older: &[DomainClaim],
+    seeds: &[Arc<Seed>],
+) -> Option<Obstacle> {
+    let domain = &claim.domain;
+    if let Some(kind) = public_suffix(domain) {
+        return Some(Obstacle::PublicSuffix(kind));
+    }
+    if let Some((domain, seed)) = domain_of_seed(domain, claim.own_prefix.as_deref(), seeds) {
+        return Some(Obstacle::Seed { domain, seed });
+    }
+    if let Some(other) = index.reservation_beside(claim) {
+        return Some(Obstacle::Reserved(other.uid.clone()));
+    }
+    let could_get = |other: &&DomainClaim| {
+        other.own_prefix.is_some()
+            && public_suffix(&other.domain).is_none()
+            && domain_of_seed(&other.domain, other.own_prefix.as_deref(), seeds).is_none()
+    };
+    let first = older.iter().find(could_get);
+    first.map(|other| Obstacle::Older(other.uid.clone()))
 }
 
 /// Whether the operator of the garden lets Shoots of the project have the domain. A domain above a reserved
@@ -57,14 +101,6 @@ pub(super) fn is_allowed(domain: &str, project: &str, reserved: &[ReservedDomain
     let overlapping = || reserved.iter().filter(|entry| overlaps(&entry.domain, domain));
     let has = |entry: &ReservedDomain| entry.domain == domain || is_below(domain, &entry.domain);
     overlapping().next().is_none() || overlapping().any(|entry| entry.project == project && has(entry))
-}
-
-/// The refusal of a domain that the operator reserves for different projects.
-pub(super) fn refusal_by_operator(domain: &str) -> String {
-    format!(
-        "spec.dns.domain {domain} is, or lies above or below, a domain that the operator of the garden keeps for other projects: delete \
-         this Shoot, and create the Shoot with a domain of your own, or without a domain"
-    )
 }
 
 /// The kind of a domain below which different owners have names, such as `de`, `co.uk` or `github.io`. A
@@ -78,40 +114,17 @@ fn public_suffix(domain: &str) -> Option<&'static str> {
         .then_some("public suffix, below which different owners have names")
 }
 
-/// Whether `other` has a better right to the domain of `claim`. A Shoot without a reservation has no right
-/// where a reserved domain or the domain of a Seed is in the way, or where the Shoot has no Project, so that
-/// refused Shoots block no domain.
-fn precedes(other: &DomainClaim, claim: &DomainClaim, others: &[DomainClaim], seeds: &[Seed]) -> bool {
-    if other.uid != claim.uid && other.is_reserved {
-        return overlaps(&other.domain, &claim.domain);
-    }
-    if !may_precede(other, claim) {
-        return false;
-    }
-    let is_taken = others.iter().any(|reserved| {
-        reserved.is_reserved && reserved.uid != other.uid && overlaps(&reserved.domain, &other.domain)
-    });
-    !is_taken
-        && other.own_prefix.is_some()
-        && public_suffix(&other.domain).is_none()
-        && domain_of_seed(&other.domain, other.own_prefix.as_deref(), seeds).is_none()
-}
-
-/// Whether `other` is an older Shoot without a reservation that could get a domain in the way of `claim`. No
-/// domain is reserved for a Shoot in deletion.
-pub(super) fn may_precede(other: &DomainClaim, claim: &DomainClaim) -> bool {
-    let age = |claim: &DomainClaim| (claim.created.as_ref().map(|time| time.0), claim.uid.clone());
-    !other.is_reserved
-        && !other.is_deleting
-        && other.uid != claim.uid
-        && overlaps(&other.domain, &claim.domain)
-        && age(other) < age(claim)
+/// Whether the first Shoot was created before the second.
+pub(super) fn is_older(first: &DomainClaim, second: &DomainClaim) -> bool {
+    let created = |claim: &DomainClaim| claim.created.as_ref().map(|time| time.0);
+    let by_age = created(first).cmp(&created(second));
+    by_age.then_with(|| first.uid.cmp(&second.uid)).is_lt()
 }
 
 /// The internal or default domain of a Seed that overlaps the domain. The name `<shoot>.<project>` below a
 /// default domain belongs to the Shoot, except a name that is equal to a default domain or above. Policy
 /// `shoot-domain` applies the rule to the domains that Seeds have at that time.
-fn domain_of_seed(domain: &str, own_prefix: Option<&str>, seeds: &[Seed]) -> Option<(String, String)> {
+fn domain_of_seed(domain: &str, own_prefix: Option<&str>, seeds: &[Arc<Seed>]) -> Option<(String, String)> {
     let rest = own_prefix
         .and_then(|own_prefix| domain.strip_prefix(own_prefix))
         .and_then(|rest| rest.strip_prefix('.'));

@@ -11,6 +11,7 @@ use super::*;
 fn claim(uid: &str, domain: &str, is_reserved: bool, second: i64) -> DomainClaim {
     DomainClaim {
         uid: uid.to_owned(),
+        shoot: ObjectRef::new(uid),
         domain: domain.to_owned(),
         is_reserved,
         created: Some(Time(jiff::Timestamp::from_second(second).unwrap())),
@@ -27,8 +28,18 @@ fn seeds() -> Vec<Seed> {
     vec![serde_json::from_value(seed).unwrap()]
 }
 
+fn refusal(claim: &DomainClaim, others: &[DomainClaim], seeds: &[Seed]) -> Option<String> {
+    let mut index = DomainIndex::default();
+    for other in others {
+        index.put(&other.shoot, Some(other.clone()));
+    }
+    let seeds: Vec<_> = seeds.iter().cloned().map(Arc::new).collect();
+    let found = obstacle(claim, &index, &index.older(claim), &seeds);
+    found.map(|obstacle| obstacle.explain(&claim.domain))
+}
+
 fn is_free(claim: &DomainClaim, others: &[DomainClaim]) -> bool {
-    obstacle(claim, others, &seeds()).is_none()
+    refusal(claim, others, &seeds()).is_none()
 }
 
 #[test]
@@ -118,7 +129,7 @@ fn names_of_seeds_belong_to_no_domain() {
     ] {
         assert_eq!(is_free(&claim("two", domain, false, 1), &[]), free, "{domain}");
     }
-    let text = obstacle(&claim("two", "seeds.test", false, 1), &[], &seeds()).unwrap();
+    let text = refusal(&claim("two", "seeds.test", false, 1), &[], &seeds()).unwrap();
     assert!(
         text.contains("the domain internal.seeds.test of Seed a"),
         "{text}"
@@ -131,7 +142,7 @@ fn no_shoot_takes_a_default_domain_by_its_own_name() {
     let is_free = |domain: &str, own_prefix: &str, seeds: &[Seed]| {
         let mut claim = claim("one", domain, false, 1);
         claim.own_prefix = Some(own_prefix.to_owned());
-        obstacle(&claim, &[], seeds).is_none()
+        refusal(&claim, &[], seeds).is_none()
     };
     assert!(!is_free("dev.shoots.test", "dev.shoots", &seeds()));
     let mut further = seeds();
@@ -158,7 +169,7 @@ fn a_domain_of_one_label_is_refused_and_blocks_no_name() {
         claim("name", "web.customer.de", false, 2),
     );
     let all = [label.clone(), name.clone()];
-    let text = obstacle(&label, &all, &seeds()).unwrap();
+    let text = refusal(&label, &all, &seeds()).unwrap();
     assert!(text.contains("de is a top-level domain"), "{text}");
     assert!(is_free(&name, &all));
     // A reservation from before this rule stays.
@@ -187,12 +198,12 @@ fn a_shoot_without_a_project_blocks_no_domain() {
 #[test]
 fn a_public_suffix_is_refused_and_blocks_no_name() {
     for suffix in ["co.uk", "github.io", "foo.ck", "xn--p1ai"] {
-        let text = obstacle(&claim("suffix", suffix, false, 1), &[], &seeds());
+        let text = refusal(&claim("suffix", suffix, false, 1), &[], &seeds());
         assert!(text.is_some_and(|text| text.contains(suffix)), "{suffix}");
         let name = claim("name", &format!("customer.{suffix}"), false, 2);
         assert!(is_free(&name, &[claim("suffix", suffix, false, 1)]), "{suffix}");
     }
-    let text = obstacle(&claim("suffix", "co.uk", false, 1), &[], &seeds()).unwrap();
+    let text = refusal(&claim("suffix", "co.uk", false, 1), &[], &seeds()).unwrap();
     assert!(text.contains("co.uk is a public suffix"), "{text}");
     for domain in ["customer.co.uk", "customer.test", "www.ck"] {
         assert!(is_free(&claim("name", domain, false, 1), &[]), "{domain}");

@@ -12,8 +12,13 @@
 //! A write that a former holder of the lock sent is complete before the lock changes hands, because the
 //! permit of the lock guards the request. The edge of a seed is the second barrier: the edge refuses an entry
 //! of a different shoot.
+//!
+//! The index of all claims keeps a decision linear in the claims that overlap. A refused Shoot is decided
+//! again after a change of the obstacle, and else after a pause of up to an hour.
 
 mod controller;
 mod decision;
+mod index;
+mod refusals;
 
 pub use controller::run;
