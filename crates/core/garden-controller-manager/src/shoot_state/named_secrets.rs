@@ -265,9 +265,9 @@ mod tests {
         let secret =
             |namespace: Value, name: &str| json!({"kind": "Secret", "namespace": namespace, "name": name});
         let meta = |name: &str| json!({"name": name, "namespace": "garden-dev"});
-        let bucket = |name: &str, seed: &str, namespace: &str| {
+        let bucket = |name: &str, seed: &str, namespace: Value| {
             json!({"metadata": {"name": name}, "spec": {"seedName": seed, "provider": {"type": "t", "region": "r"},
-                "credentialsRef": secret(json!(namespace), "backup")}})
+                "credentialsRef": secret(namespace, "backup")}})
         };
         SecretSources {
             secret_bindings: store(vec![
@@ -280,9 +280,11 @@ mod tests {
                     "credentialsRef": {"kind": "WorkloadIdentity", "name": "account", "namespace": "garden-dev"}}),
             ]),
             buckets: store(vec![
-                bucket("own", "a", "seed-a"),
-                bucket("foreign", "b", "garden"),
-                bucket("unrelated", "c", "seed-c"),
+                bucket("own", "a", json!("seed-a")),
+                bucket("foreign", "b", json!("garden")),
+                bucket("unrelated", "c", json!("seed-c")),
+                bucket("unqualified", "a", json!(null)),
+                bucket("empty", "a", json!("")),
             ]),
         }
     }
@@ -359,6 +361,21 @@ mod tests {
                 None,
             ),
             ("a Secret of a different namespace", "a", None, "foreign", None),
+            // A reference without a namespace means the namespace of the seed.
+            (
+                "no namespace",
+                "b",
+                None,
+                "unqualified",
+                Some("b reads seed-a/backup"),
+            ),
+            (
+                "an empty namespace",
+                "b",
+                None,
+                "empty",
+                Some("b reads seed-a/backup"),
+            ),
             ("a bucket that is missing", "a", None, "missing", None),
         ] {
             assert_eq!(reader_of(seed, status, bucket).as_deref(), wanted, "{case}");

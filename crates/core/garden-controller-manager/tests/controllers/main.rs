@@ -54,6 +54,7 @@ testkit::scenarios! {
         a_lost_label_of_a_namespace_comes_back,
         a_member_runs_no_pod_in_the_garden,
         pods_of_an_assigned_namespace_are_restricted,
+        no_project_gets_the_namespace_of_a_seed,
     },
     keys::{
         are_for_the_seed_that_has_the_shoot,

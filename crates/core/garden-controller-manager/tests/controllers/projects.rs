@@ -124,3 +124,33 @@ pub async fn a_lost_label_of_a_namespace_comes_back(garden: &Garden) {
         .await;
     }
 }
+
+/// The gardenlet of a seed reads each Secret of namespace `seed-<name>`. So members of a project must write
+/// nothing there, neither before the Seed is registered nor after an operator has labelled the namespace.
+pub async fn no_project_gets_the_namespace_of_a_seed(garden: &Garden) {
+    let projects: Api<Project> = Api::all(garden.administrator());
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let phase = |wanted| {
+        move |project: &Project| project.status.as_ref().and_then(|status| status.phase) == Some(wanted)
+    };
+    let (project, role) = ("project.gardener.cloud/name", "gardener.cloud/role");
+    let wanted = garden::project_of("early-bird", Some("seed-hatchery"));
+    allowed(garden.apply(&projects, "early-bird", wanted).await);
+    until(&projects, "early-bird", phase(ProjectPhase::Failed)).await;
+    assert!(namespaces.get_opt("seed-hatchery").await.unwrap().is_none());
+
+    garden.bring(&garden::seed("hatchery")).await.unwrap();
+    let of_seed = until(&namespaces, "seed-hatchery", |_| true).await;
+    assert_eq!(of_seed.labels()[role], "seed");
+    assert!(!of_seed.labels().contains_key(project));
+
+    let labels = json!({(project): "late-bird", (role): "project"});
+    let metadata = json!({"name": "seed-orchard", "labels": labels});
+    let labelled = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    garden.bring(&labelled).await.unwrap();
+    let wanted = garden::project_of("late-bird", Some("seed-orchard"));
+    allowed(garden.apply(&projects, "late-bird", wanted).await);
+    until(&projects, "late-bird", phase(ProjectPhase::Failed)).await;
+    let quotas: Api<ResourceQuota> = garden.admin("seed-orchard");
+    assert!(quotas.get_opt("gardener").await.unwrap().is_none());
+}
