@@ -6,6 +6,7 @@
 set -euo pipefail
 fail() { printf 'push.sh: %s\n' "$*" >&2; exit 1; }
 suite=${1:-} kubernetes=${2:-${1:-}}
+suite=${suite%/} kubernetes=${kubernetes%/}
 [ -n "$suite" ] || fail "usage: ./push.sh REGISTRY [KUBERNETES_REGISTRY]"
 oras=${ORAS:-oras}
 command -v "$oras" >/dev/null || fail "oras is not in PATH: install oras 1.2 or later (Debian 13: package oras)"
@@ -17,8 +18,19 @@ if [ -n "${PLAIN_HTTP:-}" ]; then read_options=(--plain-http) write_options=(--t
 sha256sum --check --quiet --strict SHA256SUMS ||
   fail "files of the release are missing or differ from SHA256SUMS: download these files again. Nothing was pushed."
 
-# digest_of IMAGE: the digest at the registry, or nothing if the registry has no such tag.
-digest_of() { "$oras" resolve "${read_options[@]}" "$1" 2>/dev/null || true; }
+# digest_of IMAGE: the digest at the registry, or nothing if the registry answers that the tag does not exist (404). After a
+# different error the tag may have any digest, so nothing may be pushed.
+digest_of() {
+  local answer
+  if answer=$("$oras" resolve "${read_options[@]}" "$1" 2>&1 </dev/null); then
+    # Warnings may precede the digest.
+    grep -xE 'sha256:[0-9a-f]{64}' <<<"$answer" || fail "oras resolved $1 without a SHA-256 digest, and printed: $answer"
+    return
+  fi
+  # oras ends the message of a 404 with the reference and these words, and the message of a different status with the status.
+  case $answer in *":${1##*:}: not found") return ;; esac
+  fail "the registry did not report whether $1 exists, so the tag was not written: check the registry and the login, then run the command again. $answer"
+}
 
 # Charts are last in the list: a registry that has a chart has the images of the chart.
 while IFS=$'\t' read -r group repository tag digest file; do

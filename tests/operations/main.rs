@@ -13,6 +13,7 @@ mod lessons;
 mod manifests;
 mod monitoring;
 mod programs;
+mod releases;
 mod rights;
 mod sentences;
 mod states;

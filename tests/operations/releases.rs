@@ -1,0 +1,121 @@
+//! Scripts of a release fail with a sentence if a program or a registry does not answer, and change nothing
+//! then. The programs around the scripts are simulated.
+
+use crate::programs::{Desk, ProgramOutput, root};
+
+/// Pushes a release with an image. The simulated oras prints `$1` and ends with the status `$2` as long as
+/// the image is not pushed.
+const PUSH: &str = r#"
+    mkdir release && cd release
+    printf 'suite\trepot/tunnel\tv0.1.0\tsha256:%064d\timages/tunnel.tar\n' 0 >artifacts.tsv
+    sha256sum artifacts.tsv >SHA256SUMS
+    cp "$0/hack/release/push.sh" .
+    printf '%s\n' '#!/bin/sh' \
+      'if [ "$1" = cp ]; then touch pushed; exit; fi' \
+      'if [ -e pushed ]; then printf "sha256:%064d\n" 0; exit; fi' \
+      'echo "$ANSWER"; exit "$STATUS"' >oras
+    chmod +x oras
+    ANSWER=$1 STATUS=$2 ORAS=$PWD/oras ./push.sh registry.example.org/team/"#;
+
+/// The output of the script, and whether the image was written.
+async fn push(answer: &str, status: &str) -> (ProgramOutput, bool) {
+    let desk = Desk::new().unwrap();
+    let root = root().canonicalize().unwrap();
+    let args = ["-euc", PUSH, root.to_str().unwrap(), answer, status];
+    let said = desk.run("bash", &args).await.unwrap();
+    let pushed = desk.run("test", &["-e", "release/pushed"]).await.unwrap();
+    (said, pushed.success)
+}
+
+/// After a timeout or a refused login, the registry may have the tag with a different digest.
+#[tokio::test]
+async fn a_tag_is_written_only_after_the_registry_has_reported_that_it_does_not_exist() {
+    for answer in [
+        "Error: failed to resolve digest: Head \"https://registry.example.org/v2/\": dial tcp: i/o timeout",
+        "Error response from registry: failed to resolve digest: response status code 503: Service Unavailable",
+        "Error response from registry: recognizable error message not found: response status code 401",
+    ] {
+        let (said, pushed) = push(answer, "1").await;
+        let reason = "did not report whether registry.example.org/team/repot/tunnel:v0.1.0 exists";
+        assert!(!said.success && !pushed, "{answer}: {said:?}");
+        assert!(
+            said.err.contains(reason) && said.err.contains(answer),
+            "{answer}: {}",
+            said.err
+        );
+    }
+    let absent = "Error response from registry: failed to resolve digest: registry.example.org/team/repot/tunnel:v0.1.0: not found";
+    let (said, pushed) = push(absent, "1").await;
+    assert!(said.success && pushed, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_tag_with_a_different_digest_is_never_written() {
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let (said, pushed) = push(&digest, "0").await;
+    assert!(!said.success && !pushed, "{said:?}");
+    assert!(
+        said.err.contains("a tag of a release never changes"),
+        "{}",
+        said.err
+    );
+}
+
+/// Lists the dependencies of an image with a single program. `$1`, `$2` and `$3` are the simulated go,
+/// rust-audit-info and jq.
+const LIST: &str = r#"
+    WORK=$PWD REPOT_BIN=$PWD/bin
+    mkdir -p root bin
+    cp /bin/sh root/program
+    printf '%s\n' '#!/bin/sh' "$2" >bin/rust-audit-info
+    chmod +x root/program bin/rust-audit-info
+    cd "$0"
+    . hack/progress.sh; . hack/release/sbom.sh
+    eval "go() { $1; }"
+    eval "jq() { $3; }"
+    program_parts "$WORK/root""#;
+
+/// An incomplete bill of materials would pass for a complete one.
+#[tokio::test]
+async fn a_program_without_a_complete_list_of_dependencies_ends_the_release() {
+    let root = root().canonicalize().unwrap();
+    let other = "echo not a Go executable >&2; return 1";
+    let go = r"printf '\tdep\tk8s.io/api\tv0.34.4\n'";
+    for (go, rust, jq, reason) in [
+        (
+            other,
+            "echo no audit data >&2; exit 1",
+            "cat",
+            "has no list of its dependencies",
+        ),
+        ("true", "exit 1", "cat", "has an empty list of its dependencies"),
+        (go, "echo tokio", "cat; return 1", "the modules in"),
+        (other, "echo tokio", "cat; return 1", "the crates in"),
+        (go, "exit 1", "cat", ""),
+        (other, "echo tokio", "cat", ""),
+    ] {
+        let desk = Desk::new().unwrap();
+        let args = [
+            "-euo",
+            "pipefail",
+            "-c",
+            LIST,
+            root.to_str().unwrap(),
+            go,
+            rust,
+            jq,
+        ];
+        let said = desk.run("bash", &args).await.unwrap();
+        if reason.is_empty() {
+            let expected = if go == other {
+                "tokio\n"
+            } else {
+                "k8s.io/api\tv0.34.4\n"
+            };
+            assert!(said.success, "{said:?}");
+            assert_eq!(said.out, expected, "{said:?}");
+        } else {
+            assert!(!said.success && said.err.contains(reason), "{reason}: {said:?}");
+        }
+    }
+}
