@@ -23,7 +23,8 @@ VERSION=${1:-}
   fail "VERSION is '$VERSION': write a semantic version with a v, such as v1.2.3 or v1.2.3-rc.1"
 [ "${VERSION#v}" = "$(cargo_version)" ] ||
   fail "VERSION is $VERSION, and Cargo.toml has $(cargo_version), which the programs report: set the version in Cargo.toml"
-[ -n "${RELEASE_ALLOW_DIRTY:-}" ] || [ -z "$(git status --porcelain)" ] ||
+changes=$(git status --porcelain) || fail "git does not report the changes of the working tree: run this in a clone"
+[ -n "${RELEASE_ALLOW_DIRTY:-}" ] || [ -z "$changes" ] ||
   fail "the working tree has changes that are not committed: commit them, so that the release names its source"
 
 profile=${RELEASE_PROFILE:-release}
@@ -97,19 +98,27 @@ kubernetes_image() {
   write_sbom "$name" "$tag" "$root"
 }
 
+# version_of PROGRAM SCRIPT ARGUMENT…: the version in the output of a program, as the script of sed finds the version.
+version_of() {
+  local program=$1 script=$2 version; shift 2
+  version=$("$REPOT_BIN/$program" "$@" | sed -n "$script")
+  [[ $version =~ ^v[0-9]+(\.[0-9]+)+$ ]] || fail "$REPOT_BIN/$program reports no version: build the program again (hack/tools.sh $program)"
+  echo "$version"
+}
+
 # kubernetes_images: the parts of Kubernetes that control planes and nodes of shoots run, from the pinned modules. Names and
 # commands are those of hack/images/node-parts/control-plane.
 kubernetes_images() {
   local version name root programs=/usr/local/bin
-  version=$("$REPOT_BIN/kubeadm" version -o short)
+  version=$(version_of kubeadm p version -o short)
   for name in kube-apiserver kube-controller-manager kube-scheduler; do
     kubernetes_image "$name" "$version" '{}' "$programs" "$name"
   done
-  version=$("$REPOT_BIN/etcd" --version | sed -n 's/^etcd Version: /v/p')
+  version=$(version_of etcd 's/^etcd Version: /v/p' --version)
   kubernetes_image etcd "$version" '{}' "$programs" etcd etcdctl etcdutl
-  version=$("$REPOT_BIN/coredns" -version | sed -n 's/^CoreDNS-/v/p')
+  version=$(version_of coredns 's/^CoreDNS-/v/p' -version)
   kubernetes_image coredns "$version" '{"Entrypoint": ["/coredns"]}' "" coredns
-  version=$("$REPOT_BIN/kubeadm" version -o short)
+  version=$(version_of kubeadm p version -o short)
   root=$WORK/root/kube-proxy
   hack/release/debian.sh root kube-proxy "$root"
   for name in iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore; do
@@ -148,13 +157,19 @@ plugin() {
       -e "s#SHA256_AMD64#$(sha256 "$OUT/plugin/$archive")#" >"$OUT/plugin/krew.yaml"
 }
 
-# pages: the documentation, with the tag of the release in examples. Its commands work in the folder of the release.
+# pages: the documentation, with the version of the release in examples and commands. The commands work in the folder of the release.
 pages() {
   mkdir -p "$OUT/hack/landscape"
   cp -r docs LICENSE SECURITY.md "$OUT/"
   cp hack/landscape/cloud-agent.yaml "$OUT/hack/landscape/"
   sed -i "s#tag: \"dev\"#tag: \"$VERSION\"#" "$OUT"/docs/operate/examples/*.values.yaml
   sed -i "s#:dev\$#:$VERSION#" "$OUT/hack/landscape/cloud-agent.yaml"
+  sed -i "s#version=0\.1\.0#version=${VERSION#v}#; s#v0\.1\.0#$VERSION#g" "$OUT/docs/operate/install-release.md"
+  grep -q "version=${VERSION#v}\$" "$OUT/docs/operate/install-release.md" ||
+    fail "docs/operate/install-release.md has no command with version=0.1.0: write that version, which a release replaces"
+  if grep -nE 'tag: "?dev|/cloud-local-agent:dev' "$OUT"/docs/operate/examples/*.values.yaml "$OUT/hack/landscape/cloud-agent.yaml" >&2; then
+    fail "an example of the release has the tag of the repository: write the tag as in the other examples"
+  fi
   install -m 755 hack/release/push.sh "$OUT/push.sh"
 }
 

@@ -6,7 +6,7 @@
 #   hack/sign-release.sh verify RELEASE PUBLIC-KEY            checks the signature and all files
 #   hack/sign-release.sh images RELEASE KEY REGISTRY [KUBERNETES_REGISTRY]   signs images and charts that push.sh has pushed, and
 #                                                             attaches each bill of materials. PLAIN_HTTP=1: registry without TLS
-# cosign asks for the password of the key, or takes COSIGN_PASSWORD.
+# The command asks for the password of the key, or takes COSIGN_PASSWORD.
 set -euo pipefail
 invoked_in=$PWD
 cd "$(dirname "$0")/.."
@@ -17,6 +17,14 @@ usage() { fail "usage: hack/sign-release.sh keys PREFIX | files RELEASE KEY | ve
 # from_caller PATH: a path as the caller wrote it.
 from_caller() { case $1 in /*) echo "$1" ;; *) echo "$invoked_in/$1" ;; esac; }
 cosign() { "$REPOT_BIN/cosign" "$@"; }
+
+# ask_password: once, because cosign would ask for each signature. A password in COSIGN_PASSWORD is taken, also an empty one.
+ask_password() {
+  [ -z "${COSIGN_PASSWORD+set}" ] || return 0
+  read -rsp "Password of $key: " COSIGN_PASSWORD || fail "no password of $key was given: type the password, or set COSIGN_PASSWORD"
+  echo >&2
+  export COSIGN_PASSWORD
+}
 
 check_files() {
   [ -f "$release/SHA256SUMS" ] || fail "$release/SHA256SUMS is missing: name the folder of a release that make release has finished"
@@ -40,11 +48,13 @@ verify_files() {
 }
 
 sign_images() {
-  local suite=$1 kubernetes=${2:-$1}
+  local suite=${1%/} kubernetes=${2:-$1}
+  kubernetes=${kubernetes%/}
   local options=(--yes --key "$key" --tlog-upload=false)
   local group repository tag digest file image sbom
   [ -z "${PLAIN_HTTP:-}" ] || options+=(--allow-http-registry)
   check_files
+  ask_password
   # The tag and the archive of a line are not read: a signature belongs to a digest.
   # shellcheck disable=SC2034
   while IFS=$'\t' read -r group repository tag digest file; do
@@ -52,6 +62,7 @@ sign_images() {
     cosign sign "${options[@]}" "$image" </dev/null || fail "$image was not signed: push the release first, and log in"
     sbom=$release/sbom/${repository##*/}.cdx.json
     if [ "$group" != chart ]; then
+      [ -f "$sbom" ] || fail "$sbom is missing: make the release again"
       cosign attest "${options[@]}" --type cyclonedx --predicate "$sbom" "$image" </dev/null ||
         fail "the bill of materials of $image was not attached: check the rights at the registry"
     fi

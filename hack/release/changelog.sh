@@ -4,7 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 version=${1:?usage: hack/release/changelog.sh VERSION}
-last=$(git describe --tags --abbrev=0 --match 'v[0-9]*' --exclude "$version" HEAD 2>/dev/null || true)
+# The first release has no tag before it. With a tag, an error of git ends the script.
+tags=$(git tag --merged HEAD --list 'v[0-9]*') last=""
+if grep -qvxF -e "$version" -e "" <<<"$tags"; then
+  last=$(git describe --tags --abbrev=0 --match 'v[0-9]*' --exclude "$version" HEAD)
+fi
 
 echo "# Changes of $version"
 # A section is named by the version without the letter, or `Unreleased` before the version is chosen.

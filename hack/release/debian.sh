@@ -54,8 +54,11 @@ fetch() {
   if ! [ -f "$file" ]; then
     [ -n "${APT_CONFIG:-}" ] || prepare_apt
     rm -rf "$APT/download" && mkdir "$APT/download"
-    (cd "$APT/download" && logged "$REPOT_CACHE/log/release-apt.log" timeout 300 apt-get download -q "$name=$version") ||
-      fail "Debian $SUITE has no $name $version any more: run hack/release/debian.sh update, and commit the new versions"
+    if ! (cd "$APT/download" && logged "$REPOT_CACHE/log/release-apt.log" timeout 300 apt-get download -q "$name=$version"); then
+      apt-cache show "$name=$version" >/dev/null 2>&1 ||
+        fail "Debian $SUITE has no $name $version any more: run hack/release/debian.sh update, and commit the new versions"
+      fail "$name $version cannot be downloaded: run the command again; log: $REPOT_CACHE/log/release-apt.log"
+    fi
     mv "$APT/download"/*.deb "$file.new" && mv "$file.new" "$file"
   fi
   [ "$(sha256sum "$file" | cut -d' ' -f1)" = "$sum" ] || {
@@ -104,7 +107,8 @@ update() {
       *)
         entry=$(apt-cache show --no-all-versions "$name") || fail "Debian $SUITE has no package $name: correct $PINS"
         awk -v name="$name" -v images="$images" '$1 == "Version:" { version = $2 } $1 == "SHA256:" { sum = $2 }
-          END { print name, version, sum, images }' <<<"$entry"
+          END { if (version == "" || sum == "") exit 1; print name, version, sum, images }' <<<"$entry" ||
+          fail "Debian $SUITE has $name without a version or a checksum: correct $PINS"
         ;;
     esac
   done <"$PINS" >"$PINS.new"
