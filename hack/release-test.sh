@@ -16,6 +16,8 @@ REGISTRY=$SUBNET.0.1:5000
 WORK=$REPOT_CACHE/release/test
 RELEASE=$WORK/release
 VERSION=v$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+# Without a cluster, Helm reads the version from nowhere, and charts require a version.
+KUBERNETES=$("$REPOT_BIN/kubeadm" version -o short)
 export ORAS=$REPOT_BIN/oras PLAIN_HTTP=1 COSIGN_PASSWORD=test
 
 # refused TEXT COMMAND…: the command fails, and its output has TEXT.
@@ -79,9 +81,10 @@ END
   wait_for 30 "the registry answers (see $REPOT_CACHE/log/release-registry.log)" curl -sf -m 3 "http://$REGISTRY/v2/"
 }
 
-# know_registry NODE: containerd of a kind node asks the registry without TLS.
+# know_registry NODE: containerd of a kind node asks the registry without TLS. Reads nothing from standard input, because the caller
+# reads the numbers of the nodes from there.
 know_registry() {
-  docker exec -i "$1" sh -euc "
+  docker exec "$1" sh -euc "
     mkdir -p '/etc/containerd/certs.d/$REGISTRY'
     printf 'server = \"http://$REGISTRY\"\n' >'/etc/containerd/certs.d/$REGISTRY/hosts.toml'
     grep -q config_path /etc/containerd/config.toml || printf '%s\n' '[plugins.\"io.containerd.grpc.v1.cri\".registry]' \
@@ -98,18 +101,25 @@ push() {
   # A tag that names a different image already.
   "$ORAS" cp --from-oci-layout "$archive:$VERSION" --to-plain-http "$REGISTRY/other/$first:$VERSION" >/dev/null
   refused "a tag of a release never changes" "$RELEASE/push.sh" "$REGISTRY/other"
+  # A registry that does not answer may have any tag.
+  refused "the registry did not report whether" "$RELEASE/push.sh" "$SUBNET.0.1:1"
   "$RELEASE/push.sh" "$REGISTRY"
   # A second push changes nothing.
   "$RELEASE/push.sh" "$REGISTRY" >/dev/null
   hack/sign-release.sh images "$RELEASE" "$WORK/releaser.key" "$REGISTRY"
   # In an empty folder: charts come from the registry alone.
   refused "global.imageRegistry is empty" env -C "$(mktemp -d "$WORK/empty.XXX")" "$REPOT_BIN/helm" template seed \
-    "oci://$REGISTRY/charts/seed" --version "${VERSION#v}" --plain-http --set gardenlet.enabled=false
+    "oci://$REGISTRY/charts/seed" --version "${VERSION#v}" --plain-http --kube-version "$KUBERNETES" --set gardenlet.enabled=false
 }
 
 # is_on SEED: whether the shoot runs there and no operation is under way.
 is_on() { [ "$(at garden -n garden-dev get shoot demo -o jsonpath='{.status.settledSeedName}')" = "$1" ]; }
 project_is_ready() { [ "$(at garden get project dev -o jsonpath='{.status.phase}')" = Ready ]; }
+# shoot_is_gone: an error of the garden is no answer.
+shoot_is_gone() {
+  local names
+  names=$(at garden -n garden-dev get shoot demo --ignore-not-found -o name) && [ -z "$names" ]
+}
 
 # first_shoot: the objects of the release's example files.
 first_shoot() {
@@ -158,5 +168,5 @@ grep -q "uri: https://releases.example.org/$VERSION/plugin/kubectl-repot-$VERSIO
 say "deleting the shoot"
 at garden -n garden-dev annotate shoot demo confirmation.gardener.cloud/deletion=true >/dev/null
 at garden -n garden-dev delete shoot demo --wait=false >/dev/null
-wait_for 600 "the shoot is deleted" eval "! at garden -n garden-dev get shoot demo"
+wait_for 600 "the shoot is deleted" shoot_is_gone
 say "release $VERSION: installed from a registry, moved a shoot, all images by digest"
