@@ -8,30 +8,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 use serde_yaml_ng::Value;
 
-use super::shapes::Cluster;
+use super::{
+    policy_rule::{PolicyRule, Right, RightHolder},
+    shapes::Cluster,
+};
 use crate::sources::files_below;
-
-/// A right: a verb on a resource of a process.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Right {
-    pub process: String,
-    pub cluster: Cluster,
-    /// The namespace of the binding. `None`: the whole cluster.
-    pub namespace: Option<String>,
-    pub group: String,
-    /// With the subresource.
-    pub resource: String,
-    /// Empty: all names.
-    pub names: Vec<String>,
-    pub verb: String,
-    /// The value of the chart that the right needs. `None`: each installation has the right.
-    pub value: Option<String>,
-    /// The file with the right, relative to the repository.
-    pub file: String,
-}
 
 /// A chart with roles: the cluster of the installation, and the values that add rights.
 struct Chart {
@@ -121,19 +104,6 @@ const CHARTS: &[Chart] = &[
 /// The namespace of releases on the page.
 const RELEASE_NAMESPACE: &str = "garden";
 
-#[derive(Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Rule {
-    #[serde(default)]
-    api_groups: Vec<String>,
-    #[serde(default)]
-    resources: Vec<String>,
-    #[serde(default)]
-    resource_names: Vec<String>,
-    #[serde(default)]
-    verbs: Vec<String>,
-}
-
 /// The rights of all charts.
 pub fn rights(root: &Path) -> Result<BTreeSet<Right>> {
     for file in files_below(vec![root.join("charts")], "yaml")? {
@@ -198,7 +168,7 @@ fn of_manifests(chart: &Chart, manifests: &str) -> Result<BTreeSet<Right>> {
         let key = |object: &Value| (text(&object["metadata"]["name"]), namespace_of(object));
         match kind.as_str() {
             "Role" | "ClusterRole" => {
-                let found: Vec<Rule> = serde_yaml_ng::from_value(object["rules"].clone())?;
+                let found: Vec<PolicyRule> = serde_yaml_ng::from_value(object["rules"].clone())?;
                 let (name, namespace) = key(&object);
                 let namespace = namespace.filter(|_| kind == "Role");
                 let file = source.map_or_else(String::new, |source| format!("charts/{source}"));
@@ -224,13 +194,13 @@ fn of_manifests(chart: &Chart, manifests: &str) -> Result<BTreeSet<Right>> {
         };
         bound.insert(key);
         for subject in binding["subjects"].as_sequence().into_iter().flatten() {
-            let at = Granted {
+            let holder = RightHolder {
                 process: process_of(&text(&subject["name"])),
                 cluster: chart.cluster,
                 namespace: namespace.clone(),
                 file: file.clone(),
             };
-            rights.extend(rules.iter().flat_map(|rule| at.rights(rule)));
+            rights.extend(rules.iter().flat_map(|rule| holder.expand(rule)));
         }
     }
     if let Some((kind, name, _)) = rules.keys().find(|key| !bound.contains(*key)) {
@@ -241,37 +211,6 @@ fn of_manifests(chart: &Chart, manifests: &str) -> Result<BTreeSet<Right>> {
         );
     }
     Ok(rights)
-}
-
-struct Granted {
-    process: String,
-    cluster: Cluster,
-    namespace: Option<String>,
-    file: String,
-}
-
-impl Granted {
-    fn rights(&self, rule: &Rule) -> Vec<Right> {
-        let mut rights = Vec::new();
-        for group in &rule.api_groups {
-            for resource in &rule.resources {
-                for verb in &rule.verbs {
-                    rights.push(Right {
-                        process: self.process.clone(),
-                        cluster: self.cluster,
-                        namespace: self.namespace.clone(),
-                        group: group.clone(),
-                        resource: resource.clone(),
-                        names: rule.resource_names.clone(),
-                        verb: verb.clone(),
-                        value: None,
-                        file: self.file.clone(),
-                    });
-                }
-            }
-        }
-        rights
-    }
 }
 
 /// The process behind a subject: a ServiceAccount has the name of the process, and gardenlets are a group.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    charts::Right,
     exceptions::{self, Exceptions},
+    policy_rule::Right,
     search::{Origin, Requests},
     shapes::{Cluster, KindOf},
 };

@@ -13,7 +13,11 @@ use anyhow::{Context, Result, bail};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
-use super::{charts::Right, items::is_shipped, shapes::Cluster};
+use super::{
+    items::is_shipped,
+    policy_rule::{PolicyRule, Right, RightHolder},
+    shapes::Cluster,
+};
 use crate::sources::files_below;
 
 /// A function that makes rules, the process that gets the rights, and the place of the rights.
@@ -24,6 +28,17 @@ pub struct Grant {
     pub namespace: &'static str,
     pub file: &'static str,
     pub function: &'static str,
+}
+
+impl Grant {
+    fn holder(&self) -> RightHolder {
+        RightHolder {
+            process: self.process.to_owned(),
+            cluster: self.cluster,
+            namespace: Some(self.namespace.to_owned()).filter(|name| !name.is_empty()),
+            file: self.file.to_owned(),
+        }
+    }
 }
 
 const GRANTS: &[Grant] = &[
@@ -88,15 +103,6 @@ const GRANTS: &[Grant] = &[
 /// Name in the place of names that are known at run time only.
 const AT_RUN_TIME: &str = "…";
 
-/// A rule in the sources.
-#[derive(Debug, Default, PartialEq)]
-struct Rule {
-    groups: Vec<String>,
-    resources: Vec<String>,
-    names: Vec<String>,
-    verbs: Vec<String>,
-}
-
 /// The rights that the sources below `root` grant.
 pub fn rights(root: &Path) -> Result<BTreeSet<Right>> {
     let mut rights = BTreeSet::new();
@@ -121,7 +127,8 @@ pub fn rights(root: &Path) -> Result<BTreeSet<Right>> {
                 );
             };
             found.insert((grant.file, grant.function));
-            rights.extend(rules.iter().flat_map(|rule| of_rule(grant, rule)));
+            let holder = grant.holder();
+            rights.extend(rules.iter().flat_map(|rule| holder.expand(rule)));
         }
     }
     for grant in GRANTS {
@@ -137,30 +144,8 @@ pub fn rights(root: &Path) -> Result<BTreeSet<Right>> {
     Ok(rights)
 }
 
-fn of_rule(grant: &Grant, rule: &Rule) -> Vec<Right> {
-    let mut rights = Vec::new();
-    for group in &rule.groups {
-        for resource in &rule.resources {
-            for verb in &rule.verbs {
-                rights.push(Right {
-                    process: grant.process.to_owned(),
-                    cluster: grant.cluster,
-                    namespace: Some(grant.namespace.to_owned()).filter(|name| !name.is_empty()),
-                    group: group.clone(),
-                    resource: resource.clone(),
-                    names: rule.names.clone(),
-                    verb: verb.clone(),
-                    value: None,
-                    file: grant.file.to_owned(),
-                });
-            }
-        }
-    }
-    rights
-}
-
 /// The rules in each function of a file.
-fn in_file(text: &str) -> Result<Vec<(String, Vec<Rule>)>> {
+fn in_file(text: &str) -> Result<Vec<(String, Vec<PolicyRule>)>> {
     let file = syn::parse_file(text)?;
     let mut functions = Functions::default();
     functions.visit_file(&file);
@@ -173,7 +158,7 @@ fn in_file(text: &str) -> Result<Vec<(String, Vec<Rule>)>> {
     for (name, body) in functions.bodies {
         let mut groups = Vec::new();
         rules_in(body, &mut groups);
-        let rules: Result<Vec<Rule>> = groups.iter().map(|group| rule(group, &lists)).collect();
+        let rules: Result<Vec<PolicyRule>> = groups.iter().map(|group| rule(group, &lists)).collect();
         let rules = rules.with_context(|| name.clone())?;
         if !rules.is_empty() {
             all.push((name, rules));
@@ -258,8 +243,8 @@ fn rules_in(code: TokenStream, rules: &mut Vec<Group>) {
     }
 }
 
-fn rule(group: &Group, lists: &BTreeMap<String, Vec<String>>) -> Result<Rule> {
-    let mut rule = Rule::default();
+fn rule(group: &Group, lists: &BTreeMap<String, Vec<String>>) -> Result<PolicyRule> {
+    let mut rule = PolicyRule::default();
     let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
     for part in tokens.split(|token| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ',')) {
         let [TokenTree::Literal(key), _, value @ ..] = part else {
@@ -272,11 +257,11 @@ fn rule(group: &Group, lists: &BTreeMap<String, Vec<String>>) -> Result<Rule> {
         };
         let key = key.to_string();
         match (key.as_str(), texts) {
-            ("\"apiGroups\"", Some(texts)) => rule.groups = texts,
+            ("\"apiGroups\"", Some(texts)) => rule.api_groups = texts,
             ("\"resources\"", Some(texts)) => rule.resources = texts,
             ("\"verbs\"", Some(texts)) => rule.verbs = texts,
             ("\"resourceNames\"", texts) => {
-                rule.names = texts.unwrap_or_else(|| vec![AT_RUN_TIME.to_owned()]);
+                rule.resource_names = texts.unwrap_or_else(|| vec![AT_RUN_TIME.to_owned()]);
             }
             _ => bail!("{key} of a rule has a value that is no list of texts"),
         }
@@ -322,9 +307,9 @@ mod tests {
         let found = in_file(text).unwrap();
         let (function, rules) = &found[0];
         assert_eq!(function, "role");
-        assert_eq!(rules[0].groups, ["apps"]);
+        assert_eq!(rules[0].api_groups, ["apps"]);
         assert_eq!(rules[0].verbs, ["get", "list"]);
-        assert_eq!(rules[1].names, [AT_RUN_TIME]);
+        assert_eq!(rules[1].resource_names, [AT_RUN_TIME]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod items;
 mod kinds;
 mod page;
 mod paths;
+mod policy_rule;
 mod search;
 mod shapes;
 mod types;

@@ -9,9 +9,10 @@ use std::{
 use anyhow::Result;
 
 use super::{
-    charts::{self, Right},
+    charts,
     exceptions::{self, Exceptions},
     granted,
+    policy_rule::Right,
     shapes::Cluster,
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{charts::Right, kinds::Kinds, *};
+use super::{kinds::Kinds, policy_rule::Right, *};
 
 const MAIN: &str = "fn main() { run(garden, seed) }";
 
