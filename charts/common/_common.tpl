@@ -65,6 +65,8 @@ topologySpreadConstraints:
 {{/* The spec of a PodDisruptionBudget. Input: values, and labels of the Pods as text. */}}
 {{- define "repot.podDisruptionBudget" -}}
 maxUnavailable: {{ .values.podDisruptionBudget.maxUnavailable }}
+# With the default, a Pod that does not become ready would block a drain of its node.
+unhealthyPodEvictionPolicy: AlwaysAllow
 selector:
   matchLabels:
     {{- .labels | nindent 4 }}

@@ -11,6 +11,7 @@ const WITH_TOKEN: &[&str] = &[
     "etcd-druid",
     "garden-controller-manager",
     "gardenlet",
+    "provider-aws",
     "provider-local",
     "resource-manager",
 ];
@@ -18,7 +19,7 @@ const WITH_TOKEN: &[&str] = &[
 /// Containers that use a port of the node.
 const WITH_HOST_PORT: &[(&str, &str)] = &[("edge", "the front of a seed without load balancers")];
 
-/// Variants of the installation of the two charts; objects that only a variant renders are checked too.
+/// Variants of the installation of the charts; objects that only a variant renders are checked too.
 const WAYS: &[(&str, &[&str])] = &[
     ("garden", &[]),
     ("seed", &[]),
@@ -44,6 +45,8 @@ const WAYS: &[(&str, &[&str])] = &[
             "edge.hostPort=null",
         ],
     ),
+    ("provider-aws", &["leaderMigration.enabled=true"]),
+    ("provider-aws", &["replicas=1"]),
 ];
 
 /// All objects of the charts, for each variant.
@@ -209,9 +212,10 @@ async fn several_processes_are_not_drained_at_once_and_a_single_one_blocks_no_dr
                 .find(same_place);
             let name = &object["metadata"]["name"];
             if object["spec"]["replicas"].as_u64().unwrap() > 1 {
+                let spec = &budget.unwrap_or(&Value::Null)["spec"];
+                assert_eq!(spec["maxUnavailable"], 1, "{chart}: {name}");
                 assert_eq!(
-                    budget.unwrap_or(&Value::Null)["spec"]["maxUnavailable"],
-                    1,
+                    spec["unhealthyPodEvictionPolicy"], "AlwaysAllow",
                     "{chart}: {name}"
                 );
             } else {
@@ -224,8 +228,9 @@ async fn several_processes_are_not_drained_at_once_and_a_single_one_blocks_no_dr
 /// The test above must be able to fail.
 #[tokio::test]
 async fn a_container_that_is_not_hardened_is_found() {
-    let [(_, garden), ..] = <[_; 4]>::try_from(everything().await).unwrap();
-    let (_, pod) = pods(&garden).next().unwrap();
+    let all = everything().await;
+    let (_, garden) = all.first().unwrap();
+    let (_, pod) = pods(garden).next().unwrap();
     for (pointer, gap) in [
         ("/securityContext/runAsNonRoot", "runAsNonRoot"),
         (

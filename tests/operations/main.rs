@@ -14,6 +14,7 @@ mod manifests;
 mod monitoring;
 mod programs;
 mod releases;
+mod replicas;
 mod rights;
 mod sentences;
 mod states;

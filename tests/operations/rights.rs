@@ -15,6 +15,10 @@ const LISTS_SECRETS: &[(&str, &str)] = &[
         "secrets of a control plane have names with digests and are found by their labels, in namespaces that it makes",
     ),
     (
+        "provider-aws",
+        "Secrets of former machine classes are found by their label, in the namespaces of shoots",
+    ),
+    (
         "provider-local",
         "those of machine classes that are not wanted any more are found by their label, in the namespaces of shoots",
     ),
@@ -57,6 +61,11 @@ const WRITES_ROLES: &[(&str, &str, &[&str])] = &[
             "verb escalate",
             "verb bind",
         ],
+    ),
+    (
+        "provider-aws",
+        "the machine-controller-manager of a shoot has an account and a Role in the namespace of the shoot",
+        &["resource roles", "resource rolebindings"],
     ),
     (
         "provider-local",

@@ -250,7 +250,7 @@ async fn a_release_sets_the_digest_of_each_image_of_the_charts() {
 }
 
 #[tokio::test]
-async fn scheduling_and_pull_secrets_reach_the_pods_of_every_chart() {
+async fn scheduling_pull_secrets_and_resources_reach_the_pods_of_every_chart() {
     let desk = Desk::new().unwrap();
     let fields = json!({
         "imagePullSecrets": [{"name": "pull"}],
@@ -264,6 +264,8 @@ async fn scheduling_and_pull_secrets_reach_the_pods_of_every_chart() {
     let mut values = fields.clone();
     values["podDisruptionBudget"] = json!({"maxUnavailable": 2});
     values["replicas"] = json!(3);
+    let resources = json!({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "2Gi"}});
+    values["resources"] = resources.clone();
     for chart in charts().iter().filter(|chart| *chart != "garden") {
         let (name, content) = if chart == "seed" {
             ("edge", json!({"edge": values}))
@@ -277,6 +279,7 @@ async fn scheduling_and_pull_secrets_reach_the_pods_of_every_chart() {
             found.find(|object| object["metadata"]["name"] == name)
         };
         let deployment = find("Deployment").unwrap();
+        assert_eq!(deployment["spec"]["replicas"], 3, "{chart}");
         let budget = find("PodDisruptionBudget").unwrap();
         assert_eq!(budget["spec"]["maxUnavailable"], 2, "{chart}");
         assert_eq!(
@@ -290,10 +293,12 @@ async fn scheduling_and_pull_secrets_reach_the_pods_of_every_chart() {
         for (field, value) in expected.as_object().unwrap() {
             assert_eq!(&pod[field], value, "{chart}: {field}");
         }
+        assert_eq!(pod["containers"][0]["resources"], resources, "{chart}");
     }
 }
 
-/// Moved without the values of the gardenlet, the Service would leave the seed without an address.
+/// Moved without the values of the gardenlet, the Service would leave the seed without an address, and the
+/// Deployment would not count for the health of the seed.
 #[tokio::test]
 async fn a_service_of_the_edge_that_the_gardenlet_does_not_know_is_refused() {
     let desk = Desk::new().unwrap();
@@ -304,8 +309,12 @@ async fn a_service_of_the_edge_that_the_gardenlet_does_not_know_is_refused() {
         "{}",
         said.err
     );
-    let both = format!("{renamed},gardenlet.exposure.service=front");
-    let rendered = desk.rendered("seed", &["--set", &both]).await.unwrap();
+    let service = format!("{renamed},gardenlet.exposure.service=front");
+    let said = desk.template("seed", &["--set", &service]).await.unwrap();
+    let missing = "gardenlet.systemComponents lacks Deployment garden-exposure/front";
+    assert!(!said.success && said.err.contains(missing), "{}", said.err);
+    let all = format!("{service},gardenlet.systemComponents={{garden-exposure/front}}");
+    let rendered = desk.rendered("seed", &["--set", &all]).await.unwrap();
     let service = rendered
         .iter()
         .find(|object| object["kind"] == "Service")
