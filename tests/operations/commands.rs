@@ -56,6 +56,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "hack/release-test.sh installs a release from a registry",
     ),
     (
+        "helm registry login registry.example.org",
+        "there is no registry with a login",
+    ),
+    (
         "kubectl krew install --manifest=plugin/krew.yaml --archive=plugin/kubectl-repot-v0.1.0-linux-amd64.tar.gz",
         "krew is a program of third parties",
     ),
