@@ -3,6 +3,8 @@
 # look.
 #   hack/e2e.sh once|all [TEST ARGUMENTS…]     further arguments go to the tests, e.g. a part of a test's name
 # once: each capability once (make e2e). all: every scenario (make e2e-all).
+# REPOT_GATE_HTTP2=1: the gate in front of each etcd-main forwards HTTP/2 (docs/understand/etcd-backup-restore.md). `all` uses this
+# gate for the test of the tunnel, whatever the variable says.
 # REPOT_WAITS=FILE: where each wait of a test is noted, with its time and bound.
 # PART=1…5 runs a part of `all`, of at most 45 minutes: 1 and 2 have the dead seeds, 3 moves, nodes and zones, 4 the rest, 5 the
 # installation of a release from a registry (hack/release-test.sh).
@@ -176,10 +178,10 @@ if has_part 4; then
   groups=()
 fi
 if [ "$set_of_tests" = all ] && has_part 4; then
-  say "without roads from seeds to machines: kubelets are reached by the tunnel"
-  REPOT_TUNNEL=true hack/install.sh e2e
+  say "without roads from seeds to machines: kubelets are reached by the tunnel, and etcd through the gate for HTTP/2"
+  REPOT_TUNNEL=true REPOT_GATE_HTTP2=1 hack/install.sh e2e
   hack/landscape.sh strand e2e
-  cargo test "${suite[@]}" --test e2e_tunnel -- --nocapture "$@" 9>&- || failed+=("the tunnel")
+  REPOT_GATE_HTTP2=1 cargo test "${suite[@]}" --test e2e_tunnel -- --nocapture "$@" 9>&- || failed+=("the tunnel")
 fi
 # lost_its_lock CLUSTER NAMESPACE POD: whether that is how it ended the last time.
 lost_its_lock() {

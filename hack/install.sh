@@ -245,7 +245,8 @@ register_provider() {
 }
 
 seed_values() {
-  local seed=$1
+  local seed=$1 gate_protocol=TCP
+  [ -z "${REPOT_GATE_HTTP2:-}" ] || gate_protocol=HTTP2
   cat <<END
 # The nodes of the test clusters have the images already, without a registry, unless a release is installed.
 global: {allowEmptyRegistry: true, imageRegistry: "${RELEASE_REGISTRY:-}", kubernetesImageRegistry: "${RELEASE_REGISTRY:-}"}
@@ -253,7 +254,10 @@ global: {allowEmptyRegistry: true, imageRegistry: "${RELEASE_REGISTRY:-}", kuber
 provider-local: {enabled: false}
 # Two cores run all clusters, so that a second Pod that only waits would take memory and time from the tests: one
 # Pod for each manager.
-etcd-druid: {replicas: 1}
+etcd-druid:
+  replicas: 1
+  # The gate in front of each etcd-main: of bytes, or of requests with REPOT_GATE_HTTP2=1.
+  backupRestore: {gateProtocol: $gate_protocol}
 resource-manager:
   replicas: 1
   seedObjects: {roles: true}

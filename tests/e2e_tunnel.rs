@@ -2,7 +2,7 @@
 //! tunnel, before and after a move. The agents are the same pods with the same keys.
 //!
 //! Needs the landscape `e2e` without routes from seeds to machines, and the suite installed with the tunnel:
-//! `make e2e-all`.
+//! `make e2e-all`. There the gate in front of etcd forwards HTTP/2, so that this move also shows the gate.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Node, Secret},
+    core::v1::{Node, Pod, Secret},
 };
 use kube::{Api, Client, ResourceExt, api::ListParams, core::Request};
 use repot_tests::{
@@ -36,6 +36,9 @@ async fn nodes_that_no_seed_reaches_survive_a_move() {
         .unwrap();
     let client = shoot.client().await.unwrap();
     let id = proof::technical_id(&shoot).await.unwrap();
+    has_wanted_gate(landscape.seed("seed-a").unwrap(), &id)
+        .await
+        .unwrap();
     let web = Web::deploy(&client).await.unwrap();
     reached(&shoot, &client, &web).await.unwrap();
     web.answers(&client).await.unwrap();
@@ -48,6 +51,9 @@ async fn nodes_that_no_seed_reaches_survive_a_move() {
 
     shoot.set_seed("seed-b").await.unwrap();
     shoot.wait_until_on("seed-b", MOVE_WITHIN).await.unwrap();
+    has_wanted_gate(landscape.seed("seed-b").unwrap(), &id)
+        .await
+        .unwrap();
 
     let client = shoot.client().await.unwrap();
     reached(&shoot, &client, &web).await.unwrap();
@@ -67,6 +73,24 @@ async fn nodes_that_no_seed_reaches_survive_a_move() {
     nothing_left(&landscape, "seed-a", &id).await.unwrap();
     deleted(&landscape, &shoot).await.unwrap();
     Fleet::nothing_left(&landscape, &id).await.unwrap();
+}
+
+/// The gate in front of etcd-main forwards HTTP/2 where `REPOT_GATE_HTTP2` asks for this gate, and bytes
+/// elsewhere.
+async fn has_wanted_gate(seed: &Client, technical_id: &str) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(seed.clone(), technical_id);
+    let etcd = pods.get("etcd-main-0").await?;
+    let containers = etcd.spec.map(|spec| spec.containers).unwrap_or_default();
+    let mut args = containers
+        .iter()
+        .flat_map(|container| container.args.iter().flatten());
+    let has_http2 = args.any(|arg| arg == "--gate-protocol=HTTP2");
+    let wanted = std::env::var_os("REPOT_GATE_HTTP2").is_some();
+    ensure!(
+        has_http2 == wanted,
+        "HTTP/2 at the gate: {has_http2}, wanted: {wanted}"
+    );
+    Ok(())
 }
 
 /// Both agents are connected, and the API server reaches kubelets and pods: logs, exec, and the API server's
