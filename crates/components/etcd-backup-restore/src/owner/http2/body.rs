@@ -2,6 +2,7 @@
 //! receiver takes the content: flow control of HTTP/2 passes through in both directions.
 
 use super::failure::{EtcdFailure, cancelled};
+use super::open_streams::OpenStream;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -93,21 +94,49 @@ impl Body for RequestBody {
 pub(super) struct ResponseBody {
     /// `None` without a body, and after the gate has ended the stream.
     content: Option<Incoming>,
-    end: Option<StreamEnd>,
-    position: MessagePosition,
+    /// `None` for a response with a single message.
+    stream: Option<ResponseStream>,
     failure: Option<EtcdFailure>,
+}
+
+/// The responses of a stream.
+struct ResponseStream {
+    open: OpenStream,
+    end: StreamEnd,
+    position: MessagePosition,
     /// Reports the end of the response to the body of the request.
-    _ended: Option<DropGuard>,
+    _ended: DropGuard,
+}
+
+impl ResponseStream {
+    /// Whether the gate ends the stream now. A client that gets a trailer within a message reports an
+    /// internal error instead of the status.
+    fn ends_now(&mut self, context: &mut Context<'_>) -> bool {
+        self.position.is_between_messages() && self.end.has_come(context)
+    }
+
+    /// What the client gets of a frame: after the end of the stream, the rest of the message under way.
+    fn pass(&mut self, frame: Frame<Bytes>, context: &mut Context<'_>) -> Frame<Bytes> {
+        match frame.into_data() {
+            Ok(mut data) => {
+                if self.end.has_come(context) {
+                    data.truncate(self.position.rest_of_message(&data));
+                }
+                self.position.advance(&data);
+                self.open.record_message();
+                Frame::data(data)
+            }
+            Err(frame) => frame,
+        }
+    }
 }
 
 impl ResponseBody {
     pub(super) fn empty() -> Self {
         Self {
             content: None,
-            end: None,
-            position: MessagePosition::default(),
+            stream: None,
             failure: None,
-            _ended: None,
         }
     }
 
@@ -122,22 +151,28 @@ impl ResponseBody {
     pub(super) fn of_stream(
         content: Incoming,
         failure: &EtcdFailure,
-        end: CancellationToken,
+        open: OpenStream,
         ended: DropGuard,
     ) -> Self {
+        let stream = ResponseStream {
+            end: StreamEnd::new(open.end().clone()),
+            open,
+            position: MessagePosition::default(),
+            _ended: ended,
+        };
         Self {
-            end: Some(StreamEnd::new(end)),
-            _ended: Some(ended),
+            stream: Some(stream),
             ..Self::new(content, failure)
         }
     }
 
-    /// Whether the gate ends the stream now. A client that gets a trailer within a message reports an
-    /// internal error instead of the status.
+    /// Whether the gate ends the stream now. hyper asks for a frame when the client takes further content.
     fn ends_now(&mut self, context: &mut Context<'_>) -> bool {
-        self.content.is_some()
-            && self.position.is_between_messages()
-            && self.end.as_mut().is_some_and(|end| end.has_come(context))
+        let Some(stream) = &mut self.stream else {
+            return false;
+        };
+        stream.open.record_read();
+        stream.ends_now(context)
     }
 }
 
@@ -150,7 +185,7 @@ impl Body for ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.ends_now(context) {
-            self.content = None;
+            (self.content, self.stream) = (None, None);
             let status = HeaderName::from_static("grpc-status");
             let trailers = HeaderMap::from_iter([(status, HeaderValue::from_static(UNAVAILABLE))]);
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
@@ -161,12 +196,10 @@ impl Body for ResponseBody {
         };
         let frame = ready!(Pin::new(incoming).poll_frame(context));
         Poll::Ready(match frame {
-            Some(Ok(frame)) => {
-                if let (Some(data), Some(_)) = (frame.data_ref(), &this.end) {
-                    this.position.advance(data);
-                }
-                Some(Ok(frame))
-            }
+            Some(Ok(frame)) => Some(Ok(match &mut this.stream {
+                Some(stream) => stream.pass(frame, context),
+                None => frame,
+            })),
             Some(Err(error)) => Some(Err(match &this.failure {
                 Some(failure) => failure.judge(error),
                 None => error.into(),
@@ -188,7 +221,7 @@ impl Body for ResponseBody {
 }
 
 /// Position in a sequence of gRPC messages: a byte of flags, four bytes of length, the message.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct MessagePosition {
     /// Bytes of the head that were read.
     head: u8,
@@ -218,6 +251,19 @@ impl MessagePosition {
         }
     }
 
+    /// Number of bytes up to the next end of a message, or of all bytes.
+    fn rest_of_message(mut self, bytes: &[u8]) -> usize {
+        let mut read = 0;
+        for byte in bytes.chunks(1) {
+            self.advance(byte);
+            read += byte.len();
+            if self.is_between_messages() {
+                break;
+            }
+        }
+        read
+    }
+
     fn is_between_messages(&self) -> bool {
         self.head == 0 && self.left == 0
     }
@@ -240,6 +286,9 @@ mod tests {
         for size in [1, 2, 3, 5, 7, 100, 16_384, bytes.len()] {
             let (mut position, mut read) = (MessagePosition::default(), 0);
             for chunk in bytes.chunks(size) {
+                let end = ends.iter().find(|end| **end > read);
+                let rest = end.map_or(chunk.len(), |end| chunk.len().min(end - read));
+                assert_eq!(position.rest_of_message(chunk), rest, "{size}: {read}");
                 position.advance(chunk);
                 read += chunk.len();
                 assert_eq!(

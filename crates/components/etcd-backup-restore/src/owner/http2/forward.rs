@@ -74,18 +74,18 @@ impl ClientConnection {
     }
 
     async fn read(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Failure> {
-        let end = self.traffic.admit().await?;
-        let response = until(&end, self.etcd.send(request.map(RequestBody::new))).await?;
+        let open = self.traffic.admit().await?;
+        let response = until(open.end(), self.etcd.send(request.map(RequestBody::new))).await?;
         Ok(self.passed(response))
     }
 
     async fn stream(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Failure> {
-        let end = self.traffic.admit().await?;
+        let open = self.traffic.admit().await?;
         let response_ended = CancellationToken::new();
-        let request = request.map(|content| RequestBody::of_stream(content, &end, &response_ended));
+        let request = request.map(|content| RequestBody::of_stream(content, open.end(), &response_ended));
         let ended = response_ended.drop_guard();
-        let response = until(&end, self.etcd.send(request)).await?;
-        Ok(response.map(|content| ResponseBody::of_stream(content, &self.etcd.failure, end, ended)))
+        let response = until(open.end(), self.etcd.send(request)).await?;
+        Ok(response.map(|content| ResponseBody::of_stream(content, &self.etcd.failure, open, ended)))
     }
 
     fn passed(&self, response: Response<Incoming>) -> Response<ResponseBody> {

@@ -1,10 +1,11 @@
 //! The limits of connections, streams, headers and buffers.
 //!
-//! No pings: the kernel's keepalive probes detect a peer that is gone, and etcd closes connections that ping
-//! more often than each five seconds. Pings of clients are answered.
+//! The gate answers pings of clients itself, so that these pings do not find an etcd that hangs. For this the
+//! gate pings etcd. Clients get no pings: the kernel's keepalive probes detect a client that is gone.
 
 use super::tasks::TaskAdder;
 use hyper::{client, server};
+use hyper_util::rt::TokioTimer;
 use std::time::Duration;
 
 /// Bound of a TLS handshake: a client that sends nothing does not keep its place among the connections.
@@ -38,6 +39,13 @@ const RESET_AT_ONCE: usize = 1_000;
 /// Streams to etcd that the gate has reset, and for which responses are expected still.
 const RESET_STREAMS: usize = STREAMS as usize;
 
+/// Silence of etcd before a ping, while a request is under way: as kube-apiserver pings etcd. etcd closes a
+/// connection that pings more often than each five seconds, or that pings without a request.
+const PING_AFTER: Duration = Duration::from_secs(30);
+
+/// Bound of the answer to a ping, also that of kube-apiserver. etcd answers while the disk stands still.
+const PING_ANSWER: Duration = Duration::from_secs(10);
+
 /// The gate's side of a client's connection.
 pub(super) fn of_client(tasks: TaskAdder) -> server::conn::http2::Builder<TaskAdder> {
     let mut builder = server::conn::http2::Builder::new(tasks);
@@ -67,6 +75,9 @@ pub(super) fn of_etcd(tasks: TaskAdder) -> client::conn::http2::Builder<TaskAdde
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS)
         .max_concurrent_reset_streams(RESET_STREAMS)
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_AFTER)
+        .keep_alive_timeout(PING_ANSWER)
         .max_local_error_reset_streams(None::<usize>);
     builder
 }

@@ -14,6 +14,7 @@
 //! | `body` | bodies of requests and responses |
 //! | `failure` | a failure at etcd, and the meaning for the client |
 //! | `traffic` | hold, count, end and route requests |
+//! | `open_streams` | reads and streams under way |
 //! | `request_class` | reads, writes and streams |
 //! | `limits` | connections, streams, headers, buffers |
 //! | `socket` | the check of the permit before each write |
@@ -26,6 +27,7 @@ mod failure;
 mod flags;
 mod forward;
 mod limits;
+mod open_streams;
 mod request_class;
 mod socket;
 mod tasks;

@@ -2,8 +2,9 @@
 //! clients to leave, and route to a different etcd.
 //!
 //! The order of a cut is: [`GateTraffic::hold`], [`GateTraffic::wait_for_writes`],
-//! [`GateTraffic::end_streams`]. No timer releases held requests.
+//! [`GateTraffic::end_streams`], [`GateTraffic::wait_for_streams`]. No timer releases held requests.
 
+use super::open_streams::{OpenStream, OpenStreams};
 use crate::metrics::GateMetrics;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,7 @@ const HELD_FOR: Duration = Duration::from_secs(5);
 pub struct GateTraffic {
     is_held: watch::Sender<bool>,
     writes: watch::Sender<usize>,
+    open: Arc<OpenStreams>,
     /// Cancelled, and replaced, when the streams are ended.
     streams: Mutex<CancellationToken>,
     /// Cancelled, and replaced, when clients are asked to leave.
@@ -44,6 +46,7 @@ impl GateTraffic {
         Self {
             is_held: watch::Sender::default(),
             writes: watch::Sender::default(),
+            open: Arc::new(OpenStreams::new()),
             streams: Mutex::default(),
             leaving: Mutex::default(),
             target: watch::Sender::new(target),
@@ -80,6 +83,26 @@ impl GateTraffic {
         cancel(&self.streams);
     }
 
+    /// Number of reads that etcd has not answered, and of streams that have not ended.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.open.count()
+    }
+
+    /// Waits until all reads and streams have ended. After [`Self::hold`] none is added, and after
+    /// [`Self::end_streams`] each ends as soon as its client takes the rest of the message under way. A
+    /// client that takes nothing makes this wait for ever: the caller sets the bound, see
+    /// [`Self::longest_delay`].
+    pub async fn wait_for_streams(&self) {
+        self.open.wait_for_end().await;
+    }
+
+    /// How long the slowest client of a stream has left messages unread.
+    #[must_use]
+    pub fn longest_delay(&self) -> Duration {
+        self.open.longest_delay()
+    }
+
     /// Sends GOAWAY on all connections: clients open new connections, and requests under way go on.
     pub fn ask_clients_to_leave(&self) {
         cancel(&self.leaving);
@@ -100,18 +123,19 @@ impl GateTraffic {
         present(&self.leaving)
     }
 
-    /// Waits until requests are admitted. Returns the token of the next [`Self::end_streams`]. The token is
-    /// taken before the check whether requests are held: an end of streams after [`Self::hold`] misses no
-    /// stream.
+    /// Waits until requests are admitted. The stream counts, and has the token of the next
+    /// [`Self::end_streams`], before the check whether requests are held: an end of streams after
+    /// [`Self::hold`] misses no stream.
     ///
     /// # Errors
     /// The request was held for too long.
-    pub(super) async fn admit(&self) -> Result<CancellationToken, HeldTooLong> {
+    pub(super) async fn admit(&self) -> Result<OpenStream, HeldTooLong> {
         loop {
-            let end = present(&self.streams);
+            let stream = OpenStream::new(&self.open, present(&self.streams));
             if !*self.is_held.borrow() {
-                return Ok(end);
+                return Ok(stream);
             }
+            drop(stream);
             self.wait_for_release().await?;
         }
     }
@@ -206,11 +230,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_cut_waits_for_the_end_of_each_stream_and_admits_none() {
+        let traffic = traffic();
+        let [first, second] = [traffic.admit().await.unwrap(), traffic.admit().await.unwrap()];
+        traffic.hold();
+        traffic.end_streams();
+        assert!(traffic.admit().now_or_never().is_none());
+        assert_eq!(traffic.streams(), 2);
+        drop(first);
+        assert!(traffic.wait_for_streams().now_or_never().is_none());
+        drop(second);
+        assert!(traffic.wait_for_streams().now_or_never().is_some());
+    }
+
+    #[tokio::test]
     async fn streams_that_begin_after_an_end_of_streams_go_on() {
         let traffic = traffic();
         let former = traffic.admit().await.unwrap();
         traffic.end_streams();
-        assert!(former.is_cancelled() && !traffic.admit().await.unwrap().is_cancelled());
+        let later = traffic.admit().await.unwrap();
+        assert!(former.end().is_cancelled() && !later.end().is_cancelled());
         assert!(!traffic.leaving().is_cancelled());
     }
 }

@@ -1,9 +1,13 @@
 //! Hold, count, end, and route requests.
 
-use super::fixture::{Client, PUT, PlayedEtcd, RANGE, WATCH, World, content, in_time, read, trailers};
+use super::fixture::{
+    Client, PUT, PlayedEtcd, RANGE, WATCH, World, content, in_time, read, send_until_stopped, trailers,
+};
 use bytes::Bytes;
+use futures::FutureExt;
 use h2::Reason;
 use std::future::poll_fn;
+use std::time::Duration;
 
 const UNAVAILABLE: &str = "14";
 
@@ -75,6 +79,29 @@ async fn held_requests_reach_etcd_after_the_release_and_those_admitted_before_go
     assert_eq!(read(in_time(watch.response).await.unwrap()).await.1, "0");
 }
 
+/// The deadline of the client goes on while a request is held.
+#[tokio::test]
+async fn a_held_request_that_its_client_gave_up_reaches_no_etcd() {
+    let mut world = World::begin().await;
+    let client = world.client().await;
+    world.traffic.hold();
+    let mut given_up = client.call(PUT).await;
+    let _list = client.call(RANGE).await;
+    world.shows("etcdbr_gate_requests_total{class=\"write\"} 1").await;
+    given_up.body.send_reset(Reason::CANCEL);
+    drop(given_up);
+    // A later request of the same connection shows that the gate has seen the reset.
+    let _watch = client.ask(WATCH).await;
+    world
+        .shows("etcdbr_gate_requests_total{class=\"stream\"} 1")
+        .await;
+    world.traffic.release();
+    let arrived = [world.etcd.next().await, world.etcd.next().await];
+    assert!(arrived.iter().all(|arrived| arrived.request.uri().path() != PUT));
+    assert!(!world.etcd.has_arrived());
+    assert_eq!(world.traffic.writes(), 0);
+}
+
 /// The answer of etcd to a write under way passes, while reads and streams end with the status with which
 /// etcd's client repeats and resumes.
 #[tokio::test]
@@ -119,14 +146,45 @@ async fn a_stream_ends_after_the_message_under_way() {
     let mut response = in_time(asked.response).await.unwrap().into_body();
     let event = message(b"an event");
     let (first, rest) = event.split_at(8);
+    let mut further = rest.to_vec();
+    further.extend(message(b"a later event"));
     etcd.send_data(Bytes::copy_from_slice(first), false).unwrap();
     let received = in_time(response.data()).await.unwrap().unwrap();
     assert_eq!(received, first);
     world.traffic.end_streams();
-    etcd.send_data(Bytes::copy_from_slice(rest), false).unwrap();
+    // A frame may have the end of a message and the beginning of the next.
+    etcd.send_data(further.into(), false).unwrap();
     assert_eq!(content(&mut response).await, rest);
     let status = in_time(response.trailers()).await.unwrap().unwrap();
     assert_eq!(status["grpc-status"], UNAVAILABLE);
+}
+
+/// R is read after the last stream has ended: a later event of a lease that ends would be seen twice.
+#[tokio::test]
+async fn a_client_that_reads_nothing_holds_the_end_of_its_stream() {
+    let mut world = World::begin().await;
+    let client = world.client().await;
+    let asked = client.ask(WATCH).await;
+    let mut arrived = world.etcd.next().await;
+    let mut etcd = arrived.begin();
+    let response = in_time(asked.response).await.unwrap();
+    assert_eq!(
+        (world.traffic.streams(), world.traffic.longest_delay()),
+        (1, Duration::ZERO)
+    );
+    // Zeros are empty messages of five bytes each.
+    let sent = send_until_stopped(&mut etcd).await;
+    assert!(world.traffic.longest_delay() > Duration::from_millis(100));
+    world.traffic.hold();
+    world.traffic.end_streams();
+    assert!(world.traffic.wait_for_streams().now_or_never().is_none());
+    let mut body = response.into_body();
+    let received = content(&mut body).await.len();
+    assert!(received < sent && received % 5 == 0, "{received} of {sent}");
+    let status = in_time(body.trailers()).await.unwrap().unwrap();
+    assert_eq!(status["grpc-status"], UNAVAILABLE);
+    in_time(world.traffic.wait_for_streams()).await;
+    assert_eq!(world.traffic.longest_delay(), Duration::ZERO);
 }
 
 #[tokio::test]

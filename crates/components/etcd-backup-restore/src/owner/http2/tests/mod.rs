@@ -4,6 +4,7 @@
 mod cuts;
 mod fixture;
 mod permits;
+mod pings;
 mod raw;
 mod streams;
 mod tls;
