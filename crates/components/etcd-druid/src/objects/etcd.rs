@@ -20,6 +20,11 @@ const READINESS_PERIOD: i32 = 1;
 /// no reason.
 const READINESS_FAILURES: i32 = 3;
 
+/// Time between two progress notifications of an idle watch, as kubeadm sets. A watch resumes at the revision
+/// of the last notification. kube-apiserver compacts revisions that are 5 to 10 minutes old. With etcd's
+/// default of 10 minutes an idle watch would resume at a revision that is gone.
+const PROGRESS_INTERVAL: &str = "5s";
+
 /// The container.
 #[must_use]
 pub fn container(wanted: &ValidatedEtcd) -> Container {
@@ -84,6 +89,7 @@ fn args(wanted: &ValidatedEtcd) -> Vec<String> {
         format!("--enable-grpc-gateway={}", etcd.grpc_gateway),
         format!("--auto-compaction-mode={}", etcd.auto_compaction_mode),
         format!("--auto-compaction-retention={}", etcd.auto_compaction_retention),
+        format!("--watch-progress-notify-interval={PROGRESS_INTERVAL}"),
     ];
     args.extend(
         etcd.snapshot_count

@@ -13,6 +13,10 @@ use crate::secrets::config::{
 pub(super) const PORT: u16 = 6443;
 /// ConfigMap that allows requests without credentials only for probes.
 pub(super) const AUTHENTICATION: &str = "kube-apiserver-authentication";
+/// Seconds for which an ending kube-apiserver serves as before: the edge and the Service leave an ending pod
+/// a moment late. Shorter than the grace period of the pod, so that requests under way are answered in the
+/// rest of that period.
+const SHUTDOWN_DELAY_SECONDS: i64 = 1;
 
 /// All flags, sorted by topic. `events`: host and port of etcd-events, or of the gate in front of
 /// etcd-events.
@@ -20,6 +24,7 @@ pub(super) fn flags(names: &Names, events: &str) -> Vec<String> {
     let mut flags = etcd(events);
     flags.extend(identity(names));
     flags.extend(serving(names));
+    flags.extend(draining());
     flags
 }
 
@@ -93,11 +98,68 @@ fn serving(names: &Names) -> Vec<String> {
         // The pod's address in the seed is unreachable in the shoot.
         "--endpoint-reconciler-type=none".into(),
         "--profiling=false".into(),
-        // No delay is needed: the Service has a single endpoint, and a move needs a fast stop.
-        "--shutdown-delay-duration=0s".into(),
     ];
     if let Some(name) = names.public_api() {
         flags.push(format!("--external-hostname={name}"));
     }
     flags
+}
+
+/// How clients pass to a different kube-apiserver (decision 46). A live move needs these flags, and cannot
+/// change flags. `--shutdown-watch-termination-grace-period` is left out: kube-apiserver would refuse
+/// requests for as long as watches end.
+fn draining() -> [String; 3] {
+    [
+        // The share of requests after which a client opens a new connection, as Kubernetes recommends.
+        "--goaway-chance=0.001".into(),
+        format!("--shutdown-delay-duration={SHUTDOWN_DELAY_SECONDS}s"),
+        // After the delay a late request gets 429 in place of a refused connection, and client-go repeats
+        // the request.
+        "--shutdown-send-retry-after=true".into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::GRACE_SECONDS;
+    use super::*;
+
+    #[test]
+    fn clients_pass_to_a_different_kube_apiserver() {
+        let names = Names {
+            technical_id: "shoot--dev--one".into(),
+            internal_api: Some("api.one.dev.internal.example.com".into()),
+            external_api: None,
+            first_service_ip: [10, 0, 0, 1].into(),
+            services: "10.0.0.0/16".into(),
+            pods: "10.1.0.0/16".into(),
+        };
+        let flags = flags(&names, "etcd-events-client:2379");
+        for flag in [
+            "--goaway-chance=0.001",
+            "--shutdown-delay-duration=1s",
+            "--shutdown-send-retry-after=true",
+        ] {
+            assert!(flags.iter().any(|found| found == flag), "{flag}: {flags:?}");
+        }
+        let mut names: Vec<_> = flags.iter().filter_map(|flag| flag.split('=').next()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "a flag is given twice: {flags:?}");
+    }
+
+    /// A longer delay would be cut by SIGKILL in the middle of requests. A longer grace period would add to
+    /// the time in which a moved shoot cannot be written.
+    #[test]
+    fn a_stop_answers_requests_under_way_within_two_seconds() {
+        let delay = draining().iter().find_map(|flag| {
+            let seconds = flag
+                .strip_prefix("--shutdown-delay-duration=")?
+                .strip_suffix('s')?;
+            seconds.parse::<i64>().ok()
+        });
+        assert!(delay.is_some_and(|delay| delay < GRACE_SECONDS), "{delay:?}");
+        assert_eq!(GRACE_SECONDS, 2);
+    }
 }

@@ -36,8 +36,9 @@ use crate::{
 
 /// Name of the Deployment, the Service and the Secret with the certificate.
 pub(crate) const NAME: &str = KUBE_APISERVER;
-/// Upper bound of a planned stop. Longer than the answers to open requests; not longer than the two seconds
-/// that a move has for the stop.
+/// Upper bound of a planned stop. Longer than `--shutdown-delay-duration` and the answers to open requests;
+/// not longer than the two seconds that a move has for the stop. Open watches always take the whole period.
+/// A deletion of the pod can ask for a longer period.
 const GRACE_SECONDS: i64 = 2;
 
 /// The Service in front of kube-apiserver, and the route from the seed's SNI proxy to the Service.
