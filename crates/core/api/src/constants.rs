@@ -272,6 +272,8 @@ pub mod finalizer {
     pub const EXTERNAL_GARDENER: &str = "gardener.cloud/gardener";
     /// Of a ShootState whose Shoot is being moved.
     pub const SHOOT_STATE: &str = "core.gardener.cloud/shootstate";
+    /// Of a Seed, set by garden-controller-manager.
+    pub const SEED: &str = "core.gardener.cloud/seed";
     /// Of a ControllerRegistration with installations.
     pub const CONTROLLER_REGISTRATION: &str = "core.gardener.cloud/controllerregistration";
     /// Of a ControllerInstallation whose extension runs in the seed.

@@ -41,6 +41,7 @@ pub mod reconciled;
 pub mod registered;
 pub mod role;
 pub mod seed_choice;
+pub mod seed_use;
 pub mod takeover;
 pub mod traveller;
 pub mod trim;

@@ -6,6 +6,8 @@
 //! two machines are never compared. After a second period of silence the health conditions of the seed's
 //! Shoots turn `Unknown` as well.
 //!
+//! A finalizer of this process keeps a Seed in deletion while Shoots or BackupEntries need the Seed.
+//!
 //! The condition `OwnerServersAgree` warns of Seeds with different DNS servers for the owner records of the
 //! same zone.
 
@@ -14,8 +16,15 @@ mod controller;
 mod liveness;
 mod namespace;
 mod owner_servers;
+mod protection;
 mod shoot_conditions;
 
-pub use controller::run;
+use futures::future::join;
+
 pub use liveness::{Liveness, Observations};
 pub use shoot_conditions::report_unknown;
+
+/// Runs the controllers until shutdown.
+pub async fn run(context: crate::Context) {
+    join(controller::run(context.clone()), protection::run(context)).await;
+}

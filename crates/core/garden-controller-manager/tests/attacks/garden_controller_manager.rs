@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use api::gardencore::{
-    BackupBucket, InternalSecret, InternalSecretFields, Project, ProjectPhase, Shoot, ShootState,
+use api::{
+    constants::finalizer,
+    gardencore::{
+        BackupBucket, InternalSecret, InternalSecretFields, Project, ProjectPhase, Seed, Shoot, ShootState,
+    },
 };
 use k8s_openapi::api::{
     core::v1::{Namespace, ResourceQuota, Secret},
@@ -19,7 +22,7 @@ use testkit::eventually;
 use tokio::task::JoinSet;
 
 use crate::garden::{
-    Garden, NAMESPACE, allowed, bucket, project_of, refused, try_create, try_delete, try_patch,
+    self, Garden, NAMESPACE, allowed, bucket, project_of, refused, try_create, try_delete, try_patch,
     until_allowed, until_refused_with,
 };
 
@@ -221,6 +224,31 @@ pub async fn it_changes_no_owners_and_no_credentials(garden: &Garden) {
     allowed(try_patch(&buckets, "owned", &spec(json!({"credentialsRef": short}))).await);
     let finalizer = json!({"metadata": {"finalizers": ["gardener"]}});
     allowed(try_patch(&projects, "dev", &finalizer).await);
+}
+
+/// The process has the right to patch Seeds, for its finalizer.
+pub async fn it_changes_only_its_finalizer_of_a_seed(garden: &Garden) {
+    let mut seed = garden::seed("finalized");
+    seed["metadata"]["finalizers"] = json!(["gardener"]);
+    garden.bring(&seed).await.unwrap();
+    let seeds: Api<Seed> = Api::all(garden.manager.clone());
+    let metadata = |metadata: serde_json::Value| json!({"metadata": metadata});
+    let label = metadata(json!({"labels": {"x": "y"}}));
+    let words = "may not write Seed finalized";
+    until_refused_with(words, || try_patch(&seeds, "finalized", &label)).await;
+    for change in [
+        label.clone(),
+        metadata(json!({"annotations": {"x": "y"}})),
+        metadata(json!({"finalizers": null})),
+        metadata(json!({"finalizers": ["gardener", "x/y"]})),
+        json!({"spec": {"taints": [{"key": "x"}]}}),
+    ] {
+        refused(try_patch(&seeds, "finalized", &change).await, words);
+    }
+    for finalizers in [json!(["gardener", finalizer::SEED]), json!(["gardener"])] {
+        let change = metadata(json!({"finalizers": finalizers}));
+        allowed(try_patch(&seeds, "finalized", &change).await);
+    }
 }
 
 /// A ResourceQuota that is refused stops no project.

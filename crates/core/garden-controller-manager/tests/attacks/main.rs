@@ -132,6 +132,7 @@ testkit::scenarios! {
         it_loosens_no_restriction_of_pods,
         it_writes_no_internal_secrets,
         it_changes_no_owners_and_no_credentials,
+        it_changes_only_its_finalizer_of_a_seed,
         it_meets_the_policies_under_a_different_name,
         a_refused_quota_stops_no_project,
     },

@@ -9,6 +9,7 @@ mod backups;
 mod keys;
 mod projects;
 mod schedules;
+mod seeds;
 mod silence;
 mod zones;
 
@@ -68,6 +69,7 @@ testkit::scenarios! {
         of_a_lost_seed_are_reported,
     },
     a_version_is_completed_once,
+    seeds::{stay_while_a_shoot_needs_them},
     zones::{are_taken_back_at_their_time},
     schedules::{are_kept_and_nobody_else_is_put_to_sleep};
 }

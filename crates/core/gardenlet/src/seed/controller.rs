@@ -22,6 +22,7 @@ use kube::{
     core::PartialObjectMeta,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
+use placement::seed_use::is_needed_by_entry;
 use runtime::{
     Error, Result,
     client::{Cluster, apply},
@@ -315,7 +316,7 @@ impl SeedController {
             .list(&ListParams::default())
             .await
             .context("could not list BackupEntries")?;
-        let needing = entries.items.iter().find(|entry| needs(entry, seed));
+        let needing = entries.items.iter().find(|entry| is_needed_by_entry(seed, entry));
         Ok(needing.map(|entry| {
             format!(
                 "BackupEntry {}/{} is here, or names the bucket of this seed",
@@ -324,16 +325,6 @@ impl SeedController {
             )
         }))
     }
-}
-
-/// Whether an entry needs the Seed or its bucket. The source entry of a shoot that was handed over belongs to
-/// the destination, and the bucket of this seed has the only backups until the restore has ended.
-fn needs(entry: &BackupEntry, seed: &Seed) -> bool {
-    let name = seed.name_any();
-    let status = entry.status.as_ref().and_then(|status| status.seed_name.as_ref());
-    entry.spec.seed_name.as_ref() == Some(&name)
-        || status == Some(&name)
-        || seed.uid().as_ref() == Some(&entry.spec.bucket_name)
 }
 
 /// Name of the BackupBucket of a Seed with backups: the uid of the Seed.
@@ -350,28 +341,4 @@ fn bucket_name(seed: &Seed) -> Result<Option<String>> {
     let uid = seed.uid();
     uid.map(Some)
         .ok_or_else(|| Error::bug("a Seed without uid was read from the garden"))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use api::gardencore::SeedSpec;
-
-    use super::*;
-
-    /// Otherwise the bucket of the Seed is deleted while a destination restores a shoot from the bucket.
-    #[test]
-    fn a_seed_is_needed_while_an_entry_of_a_different_seed_names_its_bucket() {
-        let mut seed = Seed::new("a", SeedSpec::default());
-        seed.metadata.uid = Some("bucket-a".into());
-        let entry = |on: Option<&str>, spec: &str, bucket: &str| -> BackupEntry {
-            let body = json!({"metadata": {"name": "e"}, "spec": {"bucketName": bucket, "seedName": spec},
-                "status": {"seedName": on}});
-            serde_json::from_value(body).unwrap()
-        };
-        assert!(needs(&entry(None, "a", "bucket-a"), &seed));
-        assert!(needs(&entry(Some("a"), "b", "bucket-b"), &seed));
-        assert!(needs(&entry(Some("b"), "b", "bucket-a"), &seed));
-        assert!(!needs(&entry(Some("b"), "b", "bucket-b"), &seed));
-    }
 }

@@ -1,0 +1,92 @@
+//! Seeds in deletion.
+
+use api::{
+    constants::finalizer,
+    gardencore::{Seed, Shoot},
+};
+use k8s_openapi::api::events::v1::Event;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::json;
+use testkit::eventually;
+
+use super::{
+    SOON,
+    garden::{self, Garden, NAMESPACE, allowed, refused},
+    until,
+};
+
+/// A stolen gardenlet certificate removes finalizer `gardener` at once. With the Seed, takeovers from the seed
+/// would end, and the credentials of the bucket would be deleted.
+pub async fn stay_while_a_shoot_needs_them(garden: &Garden) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    for name in ["seed-kept", "seed-unused"] {
+        garden.bring(&garden::seed(name)).await.unwrap();
+        until(&seeds, name, |seed| seed.finalizers() == [finalizer::SEED]).await;
+    }
+    garden
+        .shoot(
+            "keeps-a-seed",
+            "seed-kept",
+            Some("seed-kept"),
+            ("Reconcile", "Succeeded"),
+        )
+        .await;
+    seeds
+        .delete("seed-unused", &DeleteParams::default())
+        .await
+        .unwrap();
+    is_gone(&seeds, "seed-unused").await;
+
+    seeds.delete("seed-kept", &DeleteParams::default()).await.unwrap();
+    is_reported_in_use(garden, "Shoot garden-dev/keeps-a-seed").await;
+    let user = "gardener.cloud:system:seed:seed-kept";
+    let gardenlet: Api<Seed> = Api::all(garden.client(user, &["gardener.cloud:system:seeds"]).await);
+    let released = json!({"metadata": {"finalizers": null}});
+    refused(
+        garden.patch(&gardenlet, "seed-kept", released.clone()).await,
+        "may not change the lifetime of Seed seed-kept",
+    );
+    assert_eq!(
+        seeds.get("seed-kept").await.unwrap().finalizers(),
+        [finalizer::SEED]
+    );
+
+    // An administrator who knows that the seed is lost ends the Seed.
+    allowed(garden.patch(&seeds, "seed-kept", released).await);
+    is_gone(&seeds, "seed-kept").await;
+    assert!(shoots.get_opt("keeps-a-seed").await.unwrap().is_some());
+}
+
+async fn is_gone(seeds: &Api<Seed>, name: &str) {
+    eventually(&format!("{name} is gone"), SOON, || async {
+        match seeds.get_opt(name).await.map_err(|error| error.to_string())? {
+            None => Ok(()),
+            Some(seed) => Err(format!("{:?}", seed.metadata)),
+        }
+    })
+    .await
+    .unwrap();
+}
+
+async fn is_reported_in_use(garden: &Garden, words: &str) {
+    let events: Api<Event> = garden.admin("default");
+    eventually("the Seed is reported to be in use", SOON, || async {
+        let all = events.list(&ListParams::default()).await;
+        let all = all.map_err(|error| error.to_string())?;
+        let is_report = |event: &Event| {
+            event.reason.as_deref() == Some("SeedInUse")
+                && event.note.as_deref().is_some_and(|note| note.contains(words))
+        };
+        all.items
+            .iter()
+            .any(is_report)
+            .then_some(())
+            .ok_or_else(|| "no Event SeedInUse".to_owned())
+    })
+    .await
+    .unwrap();
+}

@@ -1,0 +1,68 @@
+//! Whether a Shoot or a BackupEntry needs a Seed that is being deleted.
+
+use api::gardencore::{BackupEntry, Seed, Shoot};
+use kube::ResourceExt;
+
+use crate::{hosting_seed, is_hosted, status};
+
+/// Whether the seed hosts the shoot, is the destination of a hosted shoot, or is a former seed of the shoot.
+#[must_use]
+pub fn is_needed_by_shoot(seed: &str, shoot: &Shoot) -> bool {
+    let is_wanted = is_hosted(shoot) && shoot.spec.seed_name.as_deref() == Some(seed);
+    let mut former = status(shoot).into_iter().flat_map(|status| &status.former_seeds);
+    is_wanted || hosting_seed(shoot) == Some(seed) || former.any(|former| former.name == seed)
+}
+
+/// Whether an entry needs the Seed or its bucket. The source entry of a shoot that was handed over belongs to
+/// the destination, and the bucket of this seed has the only backups until the restore has ended.
+#[must_use]
+pub fn is_needed_by_entry(seed: &Seed, entry: &BackupEntry) -> bool {
+    let name = seed.name_any();
+    let status = entry.status.as_ref().and_then(|status| status.seed_name.as_ref());
+    entry.spec.seed_name.as_ref() == Some(&name)
+        || status == Some(&name)
+        || seed.uid().as_ref() == Some(&entry.spec.bucket_name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::SeedSpec;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shoot(seed: &str, status: &Value) -> Shoot {
+        let spec = json!({"region": "r", "seedName": seed, "provider": {"type": "metal"}, "kubernetes": {}});
+        serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": spec, "status": status})).unwrap()
+    }
+
+    /// Otherwise the owner of a stolen gardenlet certificate ends a Seed in deletion, and with the Seed the
+    /// takeovers of its shoots.
+    #[test]
+    fn a_seed_is_needed_by_its_shoots_and_by_shoots_on_the_way() {
+        let former = json!({"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 1}]});
+        assert!(is_needed_by_shoot("a", &shoot("b", &json!({"seedName": "a"}))));
+        assert!(is_needed_by_shoot("a", &shoot("a", &json!({"seedName": "b"}))));
+        assert!(is_needed_by_shoot("a", &shoot("b", &former)));
+        assert!(!is_needed_by_shoot("a", &shoot("b", &json!({"seedName": "b"}))));
+        assert!(!is_needed_by_shoot("a", &shoot("a", &json!({"seedName": ""}))));
+        assert!(!is_needed_by_shoot("a", &shoot("a", &Value::Null)));
+    }
+
+    /// Otherwise the bucket of the Seed is deleted while a destination restores a shoot from the bucket.
+    #[test]
+    fn a_seed_is_needed_while_an_entry_of_a_different_seed_names_its_bucket() {
+        let mut seed = Seed::new("a", SeedSpec::default());
+        seed.metadata.uid = Some("bucket-a".into());
+        let entry = |on: Option<&str>, spec: &str, bucket: &str| -> BackupEntry {
+            let body = json!({"metadata": {"name": "e"}, "spec": {"bucketName": bucket, "seedName": spec},
+                "status": {"seedName": on}});
+            serde_json::from_value(body).unwrap()
+        };
+        assert!(is_needed_by_entry(&seed, &entry(None, "a", "bucket-a")));
+        assert!(is_needed_by_entry(&seed, &entry(Some("a"), "b", "bucket-b")));
+        assert!(is_needed_by_entry(&seed, &entry(Some("b"), "b", "bucket-a")));
+        assert!(!is_needed_by_entry(&seed, &entry(Some("b"), "b", "bucket-b")));
+    }
+}
