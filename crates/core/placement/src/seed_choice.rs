@@ -1,5 +1,5 @@
-//! May a seed host a shoot at all? By the taints and labels of the Seed, and the selectors of Shoot and
-//! CloudProfile. A takeover ignores these rules, as the shoot would be lost without the takeover.
+//! May a seed host a shoot at all? By the deletion, taints and labels of the Seed, and the selectors of Shoot
+//! and CloudProfile. A takeover ignores these rules, as the shoot would be lost without the takeover.
 
 use api::gardencore::{CloudProfile, Seed, Shoot, shoot::SeedSelector};
 use kube::{
@@ -13,7 +13,19 @@ pub type Obstacle = (&'static str, String);
 /// The first obstacle. `profile`: the CloudProfile that the Shoot names, if there is one.
 #[must_use]
 pub fn obstacle(shoot: &Shoot, seed: &Seed, profile: Option<&CloudProfile>) -> Option<Obstacle> {
-    untolerated_taint(shoot, seed).or_else(|| unselected(shoot, seed, profile))
+    deletion(seed)
+        .or_else(|| untolerated_taint(shoot, seed))
+        .or_else(|| unselected(shoot, seed, profile))
+}
+
+/// A new shoot would keep the Seed for ever.
+fn deletion(seed: &Seed) -> Option<Obstacle> {
+    seed.metadata.deletion_timestamp.as_ref()?;
+    let message = format!(
+        "Seed {} is being deleted and takes no new shoots: wait for a new Seed of this name",
+        seed.name_any()
+    );
+    Some(("SeedInDeletion", message))
 }
 
 /// The obstacle to a creation in the seed, with the remedy.
@@ -73,4 +85,28 @@ fn matches(selector: &SeedSelector, seed: &Seed) -> bool {
     let has_type = types.is_empty() || types.iter().any(|type_| type_ == "*" || type_ == provider);
     has_type
         && Selector::try_from(selector.selector.clone()).is_ok_and(|selector| selector.matches(seed.labels()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::{SeedSpec, ShootSpec};
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_seed_in_deletion_takes_no_new_shoot() {
+        let (mut seed, shoot) = (
+            Seed::new("a", SeedSpec::default()),
+            Shoot::new("web", ShootSpec::default()),
+        );
+        assert_eq!(obstacle(&shoot, &seed, None), None);
+        seed.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        let words = obstacle_to_creation(&shoot, &seed, None).unwrap();
+        assert!(
+            words.starts_with("Seed a is being deleted and takes no new shoots"),
+            "{words}"
+        );
+    }
 }

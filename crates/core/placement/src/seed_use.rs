@@ -24,10 +24,20 @@ pub fn is_needed_by_entry(seed: &Seed, entry: &BackupEntry) -> bool {
         || seed.uid().as_ref() == Some(&entry.spec.bucket_name)
 }
 
+/// Whether a Shoot holds the Seed in its `spec.seedName`. A Shoot that the seed has refused holds no Seed, and
+/// a Seed in deletion takes no new Shoot: otherwise a user could prevent each deletion and each edit of a Seed.
+#[must_use]
+pub fn is_held_by_shoot(seed: &Seed, shoot: &Shoot) -> bool {
+    let is_named = shoot.spec.seed_name.as_ref() == Some(&seed.name_any());
+    let is_refused = status(shoot).is_some_and(|status| !status.last_errors.is_empty());
+    is_named && (is_hosted(shoot) || !is_refused && seed.metadata.deletion_timestamp.is_none())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use api::gardencore::SeedSpec;
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
     use serde_json::{Value, json};
 
     use super::*;
@@ -64,5 +74,22 @@ mod tests {
         assert!(is_needed_by_entry(&seed, &entry(Some("a"), "b", "bucket-b")));
         assert!(is_needed_by_entry(&seed, &entry(Some("b"), "b", "bucket-a")));
         assert!(!is_needed_by_entry(&seed, &entry(Some("b"), "b", "bucket-b")));
+    }
+
+    #[test]
+    fn a_refused_shoot_holds_no_seed_and_an_unplaced_shoot_holds_no_seed_in_deletion() {
+        let mut seed = Seed::new("a", SeedSpec::default());
+        let refused = shoot("a", &json!({"lastErrors": [{"description": "no"}]}));
+        let hosted = shoot(
+            "a",
+            &json!({"seedName": "a", "lastErrors": [{"description": "no"}]}),
+        );
+        let new = shoot("a", &Value::Null);
+        assert!(is_held_by_shoot(&seed, &new) && is_held_by_shoot(&seed, &hosted));
+        assert!(!is_held_by_shoot(&seed, &refused));
+        assert!(!is_held_by_shoot(&seed, &shoot("b", &Value::Null)));
+        seed.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        assert!(is_held_by_shoot(&seed, &hosted));
+        assert!(!is_held_by_shoot(&seed, &new));
     }
 }

@@ -5,7 +5,6 @@ use api::{
     meta::{ErrorCode, LastError, LastOperation, LastOperationState, LastOperationType},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
 use placement::{seed_choice, unreserved_domain};
 use serde_json::{Value, json};
 
@@ -37,10 +36,6 @@ pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>, profile: Option<&CloudProfil
     match seed {
         None => Some(format!(
             "there is no seed {name}: register it, or correct spec.seedName"
-        )),
-        Some(seed) if seed.metadata.deletion_timestamp.is_some() => Some(format!(
-            "seed {} is being deleted and takes no new shoots: delete this Shoot and create it with another spec.seedName",
-            seed.name_any()
         )),
         Some(seed) => seed_choice::obstacle_to_creation(shoot, seed, profile),
     }

@@ -44,6 +44,7 @@ testkit::scenarios! {
         a_gardenlet_does_not_delete_its_seed,
         a_gardenlet_changes_no_owner_checks,
         a_shoot_is_created_on_a_tolerated_and_selected_seed,
+        a_seed_in_deletion_takes_no_new_shoot,
         a_project_bounds_the_taints_that_its_shoots_tolerate,
     },
     nulls::{a_null_of_a_shoot_names_no_secret_and_no_domain, a_null_of_a_seed_names_no_secret},

@@ -359,6 +359,45 @@ pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden
     allowed(garden.patch(&shoots, "early", edited).await);
 }
 
+/// Otherwise a user keeps a Seed in deletion for ever, by one new Shoot after another.
+pub async fn a_seed_in_deletion_takes_no_new_shoot(garden: &Garden) {
+    let (seeds, shoots): (Api<Seed>, Api<Shoot>) =
+        (Api::all(garden.administrator()), garden.admin(NAMESPACE));
+    let mut seed = garden::seed("ending");
+    seed["metadata"]["finalizers"] = json!(["gardener"]);
+    garden.bring(&seed).await.unwrap();
+    let make = |name: &str| {
+        let mut body = garden::shoot_with_pools(name, "local", &json!([]));
+        body["spec"]["seedName"] = json!("ending");
+        body
+    };
+    allowed(
+        garden
+            .apply(&shoots, "before-the-end", make("before-the-end"))
+            .await,
+    );
+    seeds
+        .delete("ending", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    let words = "Seed ending is being deleted and takes no new shoots";
+    garden::until_refused_with(words, || {
+        garden::try_apply(&shoots, "at-the-end", make("at-the-end"))
+    })
+    .await;
+    refused(
+        garden.apply(&shoots, "at-the-end", make("at-the-end")).await,
+        words,
+    );
+    let edited = json!({"metadata": {"labels": {"a": "b"}}});
+    allowed(garden.patch(&shoots, "before-the-end", edited).await);
+    allowed(
+        garden
+            .patch(&seeds, "ending", json!({"metadata": {"finalizers": null}}))
+            .await,
+    );
+}
+
 /// Otherwise a tenant could use the seeds that the operator protects with a taint.
 pub async fn a_project_bounds_the_taints_that_its_shoots_tolerate(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);

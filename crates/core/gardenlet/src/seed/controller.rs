@@ -1,7 +1,7 @@
 //! Keeps the status of the Seed up to date. Releases the Seed only after the
 //! last object that needs the seed is gone; the extensions go last.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use api::{
     constants::{
@@ -22,9 +22,10 @@ use kube::{
     core::PartialObjectMeta,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use placement::seed_use::is_needed_by_entry;
+use placement::seed_use::{is_held_by_shoot, is_needed_by_entry};
 use runtime::{
     Error, Result,
+    bounds::survey,
     client::{Cluster, apply},
     clock,
     controller::{Next, Reconciler, conditions, runner},
@@ -113,7 +114,7 @@ impl Reconciler<Seed> for SeedController {
         // Before the conditions, which let moves to this seed begin.
         leftovers::record(&self.context, &seed).await?;
         self.write_conditions(&seed, bucket.as_ref()).await?;
-        self.record_use().await?;
+        self.record_use(&seed).await?;
         Ok(Next::After(SYNC_PERIOD))
     }
 
@@ -220,7 +221,7 @@ impl SeedController {
             FenceReport::Now(given) => return Ok(given),
             FenceReport::Shorter { given, before } => (given, before),
         };
-        let is_used = self.shoots_here().await?.is_some();
+        let is_used = self.shoots_here(seed).await?.is_some();
         Ok(if is_used { before } else { given })
     }
 
@@ -278,12 +279,12 @@ impl SeedController {
         .map(|_| ())
     }
 
-    async fn record_use(&self) -> Result<()> {
-        if self.shoots_here().await?.is_none() {
+    async fn record_use(&self, seed: &Seed) -> Result<()> {
+        if self.shoots_here(seed).await?.is_none() {
             in_use::record(&self.context, SeedUse::Free).await?;
             // The second read finds a shoot that was created after the first read. A later shoot records the
             // use before its first flow.
-            if self.shoots_here().await?.is_none() {
+            if self.shoots_here(seed).await?.is_none() {
                 return Ok(());
             }
         }
@@ -291,22 +292,29 @@ impl SeedController {
     }
 
     /// Number of shoots that are in the seed or assigned to the seed, with the name of the first.
-    async fn shoots_here(&self) -> Result<Option<(usize, String)>> {
+    async fn shoots_here(&self, seed: &Seed) -> Result<Option<(usize, String)>> {
         let name = &self.context.seed_name;
-        let shoots: Api<PartialObjectMeta<Shoot>> = self.context.garden.all();
-        for field in ["spec.seedName", "status.seedName"] {
-            let some = ListParams::default().fields(&format!("{field}={name}"));
-            let found = shoots.list(&some).await.context("could not list Shoots")?;
-            if let Some(shoot) = found.items.first() {
-                let shoot = format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any());
-                return Ok(Some((found.items.len(), shoot)));
-            }
+        let hosted: Api<PartialObjectMeta<Shoot>> = self.context.garden.all();
+        let some = ListParams::default().fields(&format!("status.seedName={name}"));
+        let found = hosted.list(&some).await.context("could not list Shoots")?;
+        if let Some(shoot) = found.items.first() {
+            return Ok(Some((found.items.len(), path(shoot))));
         }
-        Ok(None)
+        let shoots: Api<Shoot> = self.context.garden.all();
+        let some = ListParams::default().fields(&format!("spec.seedName={name}"));
+        let mut assigned: Option<(usize, String)> = None;
+        let read = survey(&shoots, &some, |shoot: Shoot| {
+            if is_held_by_shoot(seed, &shoot) {
+                assigned.get_or_insert_with(|| (0, path(&shoot))).0 += 1;
+            }
+            ControlFlow::Continue(())
+        });
+        read.await.context("could not list Shoots")?;
+        Ok(assigned)
     }
 
     async fn still_needed(&self, seed: &Seed) -> Result<Option<String>> {
-        if let Some((many, shoot)) = self.shoots_here().await? {
+        if let Some((many, shoot)) = self.shoots_here(seed).await? {
             return Ok(Some(format!(
                 "move or delete its shoots first ({many}, e.g. {shoot})"
             )));
@@ -325,6 +333,10 @@ impl SeedController {
             )
         }))
     }
+}
+
+fn path(shoot: &impl ResourceExt) -> String {
+    format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any())
 }
 
 /// Name of the BackupBucket of a Seed with backups: the uid of the Seed.
