@@ -5,7 +5,9 @@
 //! the source, never between two seeds. The limit applies to the destination alone: shoots of an evacuated
 //! seed move to several destinations in parallel, and an overloaded destination gets few. A shoot without
 //! progress holds its slot for a quarter of an hour, and a shoot whose operation is `Failed` holds no slot.
-//! So a user who deliberately breaks shoots does not block the shoots of other users.
+//! So a user who deliberately breaks shoots does not block the shoots of other users. A source writes both
+//! values, so this process measures with its own clock how long a shoot does not leave the source. While shoots
+//! of a different source wait, one source gets half of the slots.
 //!
 //! Guarantees: an approved move continues. The shoot that has waited longest comes first.
 
@@ -53,7 +55,17 @@ pub enum NoSlot {
 pub struct MigrationSlots {
     at_most: usize,
     /// Slots that were reserved recently, and that caches may not show yet, by the uid of the Shoot.
-    recent: Mutex<HashMap<String, (String, Timestamp)>>,
+    recent: Mutex<HashMap<String, Reservation>>,
+    /// When this process first saw an approved move that the source has not ended, by the uid of the Shoot and
+    /// the approved generation.
+    leaving: Mutex<HashMap<(String, i64), Timestamp>>,
+}
+
+#[derive(Debug)]
+struct Reservation {
+    source: String,
+    destination: String,
+    since: Timestamp,
 }
 
 impl MigrationSlots {
@@ -63,6 +75,7 @@ impl MigrationSlots {
         Self {
             at_most,
             recent: Mutex::default(),
+            leaving: Mutex::default(),
         }
     }
 
@@ -81,17 +94,25 @@ impl MigrationSlots {
     ) -> Result<(), NoSlot> {
         let own = shoot.uid().unwrap_or_default();
         let mut recent = self.lock_slots();
-        recent.retain(|_, (_, since)| now.duration_since(*since) < RESERVED_FOR);
+        recent.retain(|_, slot| now.duration_since(slot.since) < RESERVED_FOR);
+        let stalled = self.stalled(known, now);
         let shown = known
             .iter()
             .filter(|other| is_on_its_way_to(other, destination, now));
-        let mut others: HashSet<String> = shown.filter_map(|other| other.uid()).collect();
-        let lately = recent.iter().filter(|(_, (to, _))| to == destination);
-        others.extend(lately.map(|(uid, _)| uid.clone()));
-        others.remove(&own);
-        if others.len() >= self.at_most {
-            return Err(NoSlot::Busy(others.len()));
+        let mut sources: HashMap<String, String> = shown
+            .filter_map(|other| Some((other.uid()?, approved_source(other)?.to_owned())))
+            .filter(|(uid, _)| !stalled.contains(uid))
+            .collect();
+        let lately = recent.iter().filter(|(_, slot)| slot.destination == destination);
+        sources.extend(lately.map(|(uid, slot)| (uid.clone(), slot.source.clone())));
+        sources.remove(&own);
+        let source = wanted_move(shoot).map_or("", |(from, _)| from);
+        let of_source = sources.values().filter(|from| *from == source).count();
+        let has_its_share = of_source >= self.at_most.div_ceil(2) && is_contended(destination, source, known);
+        if sources.len() >= self.at_most || has_its_share {
+            return Err(NoSlot::Busy(sources.len()));
         }
+        let mut others: HashSet<String> = sources.into_keys().collect();
         if let Some(room) = room {
             // Counted under the lock, so that two shoots never share the last room.
             let hosted = capacity::hosted(destination, room, known).filter_map(ResourceExt::uid);
@@ -103,7 +124,12 @@ impl MigrationSlots {
                 });
             }
         }
-        recent.insert(own, (destination.to_owned(), now));
+        let slot = Reservation {
+            source: source.to_owned(),
+            destination: destination.to_owned(),
+            since: now,
+        };
+        recent.insert(own, slot);
         Ok(())
     }
 
@@ -126,7 +152,22 @@ impl MigrationSlots {
         first.map(|(_, shoot)| Arc::clone(shoot)).collect()
     }
 
-    fn lock_slots(&self) -> MutexGuard<'_, HashMap<String, (String, Timestamp)>> {
+    /// Uids of the shoots that have not left their source within [`LONGEST`]. The gardenlet of the source
+    /// writes the times of the status.
+    fn stalled(&self, known: &[Arc<Shoot>], now: Timestamp) -> HashSet<String> {
+        let present: HashSet<_> = known.iter().filter_map(|shoot| departure(shoot)).collect();
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        leaving.retain(|key, _| present.contains(key));
+        for key in present {
+            leaving.entry(key).or_insert(now);
+        }
+        let late = leaving
+            .iter()
+            .filter(|(_, since)| now.duration_since(**since) > LONGEST);
+        late.map(|((uid, _), _)| uid.clone()).collect()
+    }
+
+    fn lock_slots(&self) -> MutexGuard<'_, HashMap<String, Reservation>> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -167,6 +208,27 @@ fn is_on_its_way_to(shoot: &Shoot, destination: &str, now: Timestamp) -> bool {
         && journey(shoot) != Journey::Settled
         && !given_up
         && !is_stuck
+}
+
+fn approved_source(shoot: &Shoot) -> Option<&str> {
+    Some(shoot.status.as_ref()?.migration.as_ref()?.source.as_str())
+}
+
+/// Uid and approved generation of a shoot that its source has not handed over. The last operation does not
+/// matter: the source could begin again and again.
+fn departure(shoot: &Shoot) -> Option<(String, i64)> {
+    let status = shoot.status.as_ref()?;
+    let approval = status.migration.as_ref()?;
+    let is_at_source = status.seed_name.as_ref() == Some(&approval.source);
+    is_at_source.then_some((shoot.uid()?, approval.generation))
+}
+
+/// Whether a shoot of a different source waits for a slot on the way to `destination`.
+fn is_contended(destination: &str, source: &str, known: &[Arc<Shoot>]) -> bool {
+    known.iter().any(|other| {
+        let is_elsewhere = wanted_move(other).is_some_and(|(from, to)| to == destination && from != source);
+        is_elsewhere && waits_since(other).is_some()
+    })
 }
 
 fn waits_since(shoot: &Shoot) -> Option<Timestamp> {

@@ -120,6 +120,43 @@ fn who_does_not_get_on_is_in_nobodys_way() {
     assert_eq!(after(LONGEST * 2), Ok(()));
 }
 
+/// The gardenlet of a hostile source writes `retryCycleStartTime` and `lastOperation`, and would keep the slots
+/// of a destination for ever.
+#[test]
+fn a_move_that_its_source_never_ends_frees_its_slot() {
+    let mut endless = Shoot::clone(&at("endless", B, Type::Migrate, State::Processing));
+    let future = Timestamp::UNIX_EPOCH + LONGEST * 1000;
+    endless.status.get_or_insert_default().retry_cycle_start_time = Some(Time(future));
+    let known = [Arc::new(endless)];
+    let slots = MigrationSlots::new(1);
+    let after = |time| slots.reserve(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH + time);
+    assert_eq!(after(SignedDuration::ZERO), Err(NoSlot::Busy(1)));
+    assert_eq!(after(LONGEST), Err(NoSlot::Busy(1)));
+    assert_eq!(after(LONGEST * 2), Ok(()));
+}
+
+/// Otherwise the shoots of one source keep the shoots of all other sources from moving.
+#[test]
+fn one_source_gets_half_of_the_slots_while_another_waits() {
+    let mut of_c = Shoot::clone(&waiting("of-c", 1));
+    of_c.status.get_or_insert_default().seed_name = Some("seed-c".into());
+    let known = [
+        at("first", B, Type::Migrate, State::Processing),
+        at("second", B, Type::Migrate, State::Processing),
+        Arc::new(of_c.clone()),
+    ];
+    let reserve = |shoot: &Shoot, known: &[Arc<Shoot>]| {
+        MigrationSlots::new(4).reserve(shoot, B, None, known, Timestamp::UNIX_EPOCH)
+    };
+    assert_eq!(reserve(&shoot("third", B), &known), Err(NoSlot::Busy(2)));
+    assert_eq!(reserve(&of_c, &known), Ok(()));
+    assert_eq!(
+        reserve(&shoot("third", B), &known[..2]),
+        Ok(()),
+        "no other source waits"
+    );
+}
+
 #[test]
 fn a_place_that_nobody_takes_is_given_to_another() {
     let (slots, now, nobody) = (
