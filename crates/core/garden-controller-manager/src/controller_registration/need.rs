@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use placement::{
     credentials::primary_dns_provider,
     extensions::{Extensions, KIND},
-    isolation, registered,
+    is_hosted, isolation, registered, unreserved_domain,
 };
 
 /// A kind and a type of extension objects.
@@ -47,13 +47,16 @@ impl Display for Need {
 pub type Needs = BTreeSet<Need>;
 
 /// Seeds with objects of a shoot: the seed in the spec, the seed in the status, and former seeds that still
-/// clean up.
+/// clean up. A Shoot that no seed can take needs no extension: a user could install each extension in each seed
+/// by a Shoot that is refused.
 #[must_use]
 pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
     let status = shoot.status.as_ref();
+    let is_refused = status.is_some_and(|status| !status.last_errors.is_empty());
+    let can_be_taken = is_hosted(shoot) || !is_refused && unreserved_domain(shoot).is_none();
     let former = status.into_iter().flat_map(|status| &status.former_seeds);
     let named = [
-        shoot.spec.seed_name.as_ref(),
+        shoot.spec.seed_name.as_ref().filter(|_| can_be_taken),
         status.and_then(|status| status.seed_name.as_ref()),
     ];
     named

@@ -32,6 +32,29 @@ fn a_shoot_without_workers_needs_its_provider() {
     );
 }
 
+/// Otherwise a user installs each extension in each seed, by a Shoot that no seed takes.
+#[test]
+fn a_shoot_that_no_seed_can_take_needs_no_extension() {
+    let mut spec = base();
+    spec["seedName"] = json!("a");
+    let mut new = shoot(spec);
+    let set = |shoot: &mut Shoot, status: Value| shoot.status = serde_json::from_value(status).unwrap();
+    let a = BTreeSet::from(["a".to_owned()]);
+    assert_eq!(seeds_of(&new), a);
+    set(&mut new, json!({"lastErrors": [{"description": "no"}]}));
+    assert!(seeds_of(&new).is_empty());
+    set(
+        &mut new,
+        json!({"seedName": "a", "lastErrors": [{"description": "no"}]}),
+    );
+    assert_eq!(seeds_of(&new), a);
+    new.spec.dns = serde_json::from_value(json!({"domain": "web.example.com"})).unwrap();
+    set(&mut new, Value::Null);
+    assert!(seeds_of(&new).is_empty());
+    set(&mut new, json!({"reservedDomain": "web.example.com"}));
+    assert_eq!(seeds_of(&new), a);
+}
+
 /// A registration that only the isolation of a zone needs is installed for the isolation, and stays until the
 /// zone is back.
 #[test]
