@@ -48,6 +48,7 @@
 //! | `fence_servers` | the name servers that must show a destination before the fence begins |
 //! | `witness_checks` | the start of a destination's fence, and the end of a source's epoch |
 //! | `phase`, `marks`, `conditional` | records in garden, DNS and buckets, and the permitted next writes |
+//! | `cut` | the cut of a live move; no process calls the cut yet |
 //! | `gates` | the end of an epoch, and when the next epoch may open etcd and change clouds |
 //! | `sidecar_state` | the reaction of the sidecar beside etcd to reports |
 //! | `operation` | the identity of an operation in logs, Events and status |
@@ -60,6 +61,7 @@ mod authorities;
 mod claim;
 mod claim_state;
 mod conditional;
+mod cut;
 mod dns_verdict;
 mod fence_servers;
 mod gates;
@@ -92,6 +94,11 @@ mod tests;
 pub use authorities::{Authorities, AuthoritiesError};
 pub use claim::{ClaimError, OwnershipClaim, epoch_of, is_identity};
 pub use conditional::Conditional;
+pub use cut::{
+    AttemptMarks, BucketMark, CutProgress, CutStep, CutWait, FollowProof, FollowedEnd, FollowedWait,
+    GateRoute, HistoryDigest, LiveOwnership, SealedAttempt, SourceMark, destination_route, forwarded_epoch,
+    is_given_up, may_begin_cut, may_follow, may_open_live, may_open_source, record_testimony, source_route,
+};
 pub use fence_servers::{AskedServers, fence_servers};
 pub use gates::{Evidence, SealProgress, SealStep, Wait, forwards, keeps_data, may_act, may_open};
 pub use judgement::{Answer, OWNED_BY_BUCKET_ALONE};

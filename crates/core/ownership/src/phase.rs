@@ -217,7 +217,7 @@ impl<S: Clone + PartialEq> Ownership<S> {
         }
     }
 
-    fn granted(&self, to: S, drained: bool) -> Self {
+    pub(crate) fn granted(&self, to: S, drained: bool) -> Self {
         let has_opened = self.phase != Phase::Claiming;
         Self {
             now: SeedEpoch {
