@@ -43,6 +43,8 @@ pub enum ErrorClass {
     Finished,
     /// The server is going away.
     Stopping,
+    /// A followed etcd and its copy differ; the copy must not be used.
+    Diverged,
     /// A class that this version does not know. No process writes this class.
     #[serde(other)]
     Unknown,
@@ -50,7 +52,7 @@ pub enum ErrorClass {
 
 impl ErrorClass {
     /// All classes that a process writes.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Configuration,
         Self::Credentials,
         Self::Store,
@@ -68,6 +70,7 @@ impl ErrorClass {
         Self::NotPermitted,
         Self::Finished,
         Self::Stopping,
+        Self::Diverged,
     ];
 
     /// The class as written in JSON answers and in log fields.
@@ -91,6 +94,7 @@ impl ErrorClass {
             Self::NotPermitted => "not-permitted",
             Self::Finished => "finished",
             Self::Stopping => "stopping",
+            Self::Diverged => "diverged",
             Self::Unknown => "unknown",
         }
     }
@@ -116,6 +120,7 @@ impl ErrorClass {
             Self::NotPermitted => "NotPermitted",
             Self::Finished => "FinalSnapshotTaken",
             Self::Stopping => "Stopping",
+            Self::Diverged => "EtcdDiverged",
             Self::Unknown => "Unknown",
         }
     }

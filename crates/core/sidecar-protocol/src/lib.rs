@@ -11,6 +11,7 @@
 //! | `/snapshot/full?final=true` | 200 | [`FullSnapshot`] |
 //! | `GET /snapshot/latest` | 200 | [`LatestSnapshots`] |
 //! | `POST /snapshot/resume` | 200 | [`ResumeAnswer`] |
+//! | `GET /follow` of a follower | 200 | [`FollowStatus`] |
 //! | every request above, failed | 4xx, 5xx | [`ErrorAnswer`] |
 //!
 //! The containers `initialize` and `copy` leave an [`InitializeSummary`] and a [`CopySummary`] in the
@@ -25,12 +26,14 @@
 //! - The order of fields in a document has no meaning.
 
 mod error_class;
+mod follow;
 mod health;
 mod ownership;
 mod reports;
 mod snapshots;
 
 pub use error_class::{ErrorAnswer, ErrorClass};
+pub use follow::{FollowPhase, FollowStatus};
 pub use health::{Readiness, ReliefResult, ReportedRelief, ReportedSpace, SidecarHealth, SnapshotterPhase};
 pub use ownership::{EtcdGateState, SealingAnswer, SealingReport, SidecarOwnership};
 pub use reports::{CopySummary, EpochBegin, InitializeSummary, ReportedVolumeLoss};
