@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod owner;
 pub mod restore;
 mod restored_note;
+mod revisions;
 pub mod schedule;
 pub mod seal_note;
 pub mod server;

@@ -7,9 +7,10 @@
 mod reader;
 mod writer;
 
-pub use reader::read_entries;
+pub use reader::{open_entries, read_entries};
 pub use writer::DeltaWriter;
 
+use crate::etcd::messages;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -60,6 +61,21 @@ pub struct KeyValue {
     /// Lease that the key hangs on.
     #[serde(skip_serializing_if = "is_zero")]
     pub lease: i64,
+}
+
+impl KeyValue {
+    /// The key as etcd's message, with a lease.
+    #[must_use]
+    pub fn with_lease(self, lease: i64) -> messages::KeyValue {
+        messages::KeyValue {
+            key: self.key.into(),
+            create_revision: self.create_revision,
+            mod_revision: self.mod_revision,
+            version: self.version,
+            value: self.value.into(),
+            lease,
+        }
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // the signature is serde's

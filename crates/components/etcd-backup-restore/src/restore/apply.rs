@@ -6,15 +6,13 @@
 //! transactions reaches the same database, but takes a multiple of the time and memory
 //! (docs/understand/decisions/0011).
 
-use super::history::{Change, History};
-use crate::delta::{Entry, read_entries};
+use super::history::History;
+use crate::delta::{Entry, open_entries, read_entries};
 use crate::error::{Class, Error, Result};
-use crate::etcd::messages as m;
-use crate::integrity::TRAILER;
+use crate::revisions::{Change, Group, Grouping};
 use crate::snapshot_name::Snapshot;
 use ownership::LEFT_OUT;
-use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,8 +85,9 @@ fn apply_all(
         return Ok(before);
     }
     let mut applier = Applier {
+        // A full snapshot may hold slightly more than its name says.
+        revisions: Grouping::after(history.revision()),
         history,
-        pending: Vec::new(),
         stopped,
     };
     for (delta, file) in deltas {
@@ -176,8 +175,7 @@ enum Refused {
 
 struct Applier {
     history: History,
-    /// Changes of the revision that is being read.
-    pending: Vec<Entry>,
+    revisions: Grouping<Entry>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -185,9 +183,7 @@ impl Applier {
     /// Applies a verified file.
     fn file(&mut self, path: &Path) -> Result<(), Refused> {
         let unread = |what: String| Refused::Wrong(format!("its events cannot be read ({what})"));
-        let opened = File::open(path).and_then(|f| Ok((f.metadata()?.len(), f)));
-        let (length, file) = opened.map_err(Refused::Failed)?;
-        let content = BufReader::with_capacity(64 * 1024, file).take(length.saturating_sub(TRAILER as u64));
+        let content = open_entries(path).map_err(Refused::Failed)?;
         let mut refused = None;
         let each = |entry| {
             self.take(entry).map_err(|why| {
@@ -200,63 +196,28 @@ impl Applier {
             return Err(refused);
         }
         read.map_err(|e| unread(e.to_string()))?;
-        self.commit()
+        let last = self.revisions.finish().map_err(Refused::Wrong)?;
+        last.map_or(Ok(()), |revision| self.write(revision))
     }
 
     fn take(&mut self, entry: Entry) -> Result<(), Refused> {
         if self.stopped.load(Ordering::SeqCst) {
             return Err(Refused::Failed(io::Error::other("the restore was given up")));
         }
-        let revision = entry.event.kv.mod_revision;
-        let before = self.pending.last().map(|last| last.event.kv.mod_revision);
-        if before.is_some_and(|before| before != revision) {
-            self.commit()?;
-        }
-        // A full snapshot may hold slightly more than its name says.
-        if revision > self.history.revision() {
-            self.pending.push(entry);
-        }
-        Ok(())
+        let complete = self.revisions.push(entry.event.kv.mod_revision, entry);
+        let complete = complete.map_err(Refused::Wrong)?;
+        complete.map_or(Ok(()), |revision| self.write(revision))
     }
 
-    /// Writes the changes of the revision that was read completely.
-    fn commit(&mut self) -> Result<(), Refused> {
-        let Some(number) = self.pending.first().map(|entry| entry.event.kv.mod_revision) else {
-            return Ok(());
-        };
-        let reached = self.history.revision();
-        if number != reached + 1 {
-            return Err(Refused::Wrong(format!("revision {number} follows {reached}")));
-        }
-        let mut changes = Vec::with_capacity(self.pending.len());
-        for entry in std::mem::take(&mut self.pending) {
-            changes.push(self.change(entry)?);
+    /// Writes the changes of a revision that was read completely.
+    fn write(&mut self, (_, entries): Group<Entry>) -> Result<(), Refused> {
+        let mut changes = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let lease = self.lease(&entry);
+            let change = Change::check(entry.event.kind, entry.event.kv.with_lease(lease));
+            changes.push(change.map_err(Refused::Wrong)?);
         }
         self.history.add(changes).map_err(Refused::Failed)
-    }
-
-    fn change(&mut self, entry: Entry) -> Result<Change, Refused> {
-        let lease = self.lease(&entry);
-        let (kind, kv) = (entry.event.kind, entry.event.kv);
-        let wrong = |what: String| Err(Refused::Wrong(format!("revision {} {what}", kv.mod_revision)));
-        if kv.key.is_empty() {
-            return wrong("holds a change without a key".to_owned());
-        }
-        match kind {
-            0 if kv.version < 1 || !(1..=kv.mod_revision).contains(&kv.create_revision) => {
-                wrong("holds a change without its version or creation".to_owned())
-            }
-            0 => Ok(Change::Put(m::KeyValue {
-                key: kv.key.into(),
-                create_revision: kv.create_revision,
-                mod_revision: kv.mod_revision,
-                version: kv.version,
-                value: kv.value.into(),
-                lease,
-            })),
-            1 => Ok(Change::Delete(kv.key.into())),
-            other => wrong(format!("holds a change of the unknown type {other}")),
-        }
     }
 
     /// The lease of a key: the original lease, if the lease exists or its TTL was recorded.

@@ -6,6 +6,7 @@
 
 use super::bolt::{Database, Tail};
 use crate::etcd::messages as m;
+use crate::revisions::Change;
 use prost::Message;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Error, ErrorKind, Result};
@@ -147,14 +148,6 @@ impl History {
         }
         self.database.seal()
     }
-}
-
-/// One change of a key.
-pub(super) enum Change {
-    /// The key has this value and these counters from now on.
-    Put(m::KeyValue),
-    /// The key is deleted.
-    Delete(bytes::Bytes),
 }
 
 /// Inserts entries into a small bucket, and replaces entries with the same key.
