@@ -77,20 +77,29 @@ pub(crate) fn reachable(listing: &[Snapshot]) -> Result<Option<(Chain, Option<Er
             )),
         };
     };
-    let (deltas, hole) = continuation(full, listing);
+    let (deltas, hole) = continuation(full.last_revision, full, listing);
     let full = full.clone();
     Ok(Some((Chain { full, deltas }, hole)))
 }
 
-/// The deltas after a full snapshot, and the first hole. Overlaps are allowed: a restore skips revisions that
-/// the database already has.
-fn continuation(full: &Snapshot, listing: &[Snapshot]) -> (Vec<Snapshot>, Option<Error>) {
+/// The deltas that continue an etcd at a revision, and the first hole.
+pub(crate) fn deltas_after(revision: i64, listing: &[Snapshot]) -> (Vec<Snapshot>, Option<Error>) {
+    continuation(revision, &"the revision of the local etcd", listing)
+}
+
+/// The deltas after the reached revision, which `first` names, and the first hole. Overlaps are allowed: a
+/// restore skips revisions that the database already has.
+fn continuation(
+    mut reached: i64,
+    first: &dyn std::fmt::Display,
+    listing: &[Snapshot],
+) -> (Vec<Snapshot>, Option<Error>) {
     let mut later: Vec<_> = listing
         .iter()
-        .filter(|s| s.kind == Kind::Delta && s.last_revision > full.last_revision)
+        .filter(|s| s.kind == Kind::Delta && s.last_revision > reached)
         .collect();
     later.sort_by_key(|s| (s.start_revision, std::cmp::Reverse(s.last_revision), s.created));
-    let (mut reached, mut deltas) = (full.last_revision, Vec::new());
+    let mut deltas = Vec::<Snapshot>::new();
     for delta in later {
         if delta.start_revision > reached + 1 {
             let hole = Error::new(
@@ -100,7 +109,7 @@ fn continuation(full: &Snapshot, listing: &[Snapshot]) -> (Vec<Snapshot>, Option
                      or remove the later ones if their changes may be lost",
                     reached + 1,
                     delta.start_revision - 1,
-                    deltas.last().unwrap_or(full),
+                    deltas.last().map_or(first, |last| last as &dyn std::fmt::Display),
                 ),
             );
             return (deltas, Some(hole));
@@ -230,6 +239,17 @@ pub(crate) mod tests {
                 assert_eq!(newest(&rest).is_err(), gone.last_revision != reached, "{gone}");
             }
         }
+    }
+
+    #[test]
+    fn the_deltas_after_a_revision_begin_within_a_delta() {
+        let listing = [full(5, 1), delta(6, 10, 2), delta(11, 20, 3), delta(25, 30, 4)];
+        let (deltas, hole) = deltas_after(12, &listing);
+        assert_eq!(deltas, [delta(11, 20, 3)]);
+        assert!(hole.unwrap().message.contains("revisions 21 to 24"));
+        assert_eq!(deltas_after(22, &listing).0, []);
+        let (deltas, hole) = deltas_after(30, &listing);
+        assert!(deltas.is_empty() && hole.is_none());
     }
 
     #[test]

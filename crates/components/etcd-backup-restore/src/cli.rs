@@ -5,6 +5,7 @@ use crate::copy::SourceEnd;
 use crate::error::Result;
 use crate::etcd_flags::EtcdArgs;
 use crate::flag_ranges::{number, number_or_all, period, period_or_zero};
+use crate::follow::FollowArgs;
 use crate::garbage::Policy;
 use crate::owner::OwnerArgs;
 use crate::restore::{Member, Tools};
@@ -36,6 +37,8 @@ pub enum Command {
     Prepare(Box<PrepareArgs>),
     /// Copy snapshots from one store to another.
     Copy(Box<CopyArgs>),
+    /// Keep an etcd equal to a source etcd, revision by revision.
+    Follow(Box<FollowArgs>),
 }
 
 /// The location of the snapshots.

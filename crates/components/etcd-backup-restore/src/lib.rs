@@ -6,6 +6,7 @@
 //! - `initialize` ([`restore`]): before etcd starts, restores the newest consistent chain if the volume has
 //!   no usable data; refuses, with the volume unchanged, when the chain cannot be trusted.
 //! - `copy` ([`copy`]): copies the chain between two stores, verified, and may be repeated at will.
+//! - `follow` ([`follow`]): keeps an etcd equal to the etcd of the seed that a shoot is about to leave.
 //!
 //! Guarantees: memory does not grow with the database. No object is trusted before its hash was checked. A
 //! restore never ends below a revision that a snapshot promised. An object appears in a store as a whole or
@@ -22,6 +23,7 @@ pub mod error;
 pub mod etcd;
 pub mod etcd_flags;
 pub mod flag_ranges;
+pub mod follow;
 pub mod full;
 pub mod garbage;
 pub mod integrity;

@@ -46,6 +46,11 @@ impl LogScope {
             Command::Initialize(args) => (args.ownership_epoch, args.store.store_prefix.as_str(), None),
             Command::Prepare(args) => (args.ownership_epoch, "", None),
             Command::Copy(args) => (args.ownership_epoch, args.target.store_prefix.as_str(), None),
+            Command::Follow(args) => (
+                args.source_ownership_epoch,
+                args.source_store.source_store_prefix.as_str(),
+                None,
+            ),
         };
         let uid = uid.filter(|uid| !uid.is_empty()).or_else(|| uid_of(prefix));
         Self {

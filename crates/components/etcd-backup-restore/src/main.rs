@@ -6,6 +6,7 @@ use etcd_backup_restore::cli::{Cli, Command, CopyArgs, InitializeArgs, PrepareAr
 use etcd_backup_restore::copy::{Copy, CopyGauge, serve_progress};
 use etcd_backup_restore::error::{Class, Error, Result};
 use etcd_backup_restore::etcd::EtcdConfig;
+use etcd_backup_restore::follow::{FollowArgs, serve_status};
 use etcd_backup_restore::log::{self, LogScope};
 use etcd_backup_restore::owner::OwnershipController;
 use etcd_backup_restore::restore::{self, Initialize, Prepare};
@@ -99,6 +100,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Initialize(args) => Box::pin(or_stopped(initialize(*args, &permit))),
         Command::Prepare(args) => Box::pin(or_stopped(prepare(*args, &permit))),
         Command::Copy(args) => Box::pin(or_stopped(copy(*args, &permit))),
+        Command::Follow(args) => Box::pin(or_stopped(follow(*args, &permit))),
     };
     permit.guard(done).await?
 }
@@ -272,6 +274,22 @@ async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
     if let Ok(summary) = serde_json::to_string(&done.summary()) {
         report(&summary);
     }
+    print(&done)
+}
+
+async fn follow(args: FollowArgs, permit: &Permit) -> Result<()> {
+    let address = args.listen_address;
+    let follow = args.follow(permit)?;
+    let served = async {
+        match address {
+            Some(address) => serve_status(address, follow.progress.clone()).await,
+            None => std::future::pending().await,
+        }
+    };
+    let done = tokio::select! {
+        done = follow.run() => done?,
+        never = served => match never {},
+    };
     print(&done)
 }
 

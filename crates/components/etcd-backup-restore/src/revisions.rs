@@ -29,6 +29,14 @@ impl Change {
             other => wrong(format!("holds a change of the unknown type {other}")),
         }
     }
+
+    /// The key.
+    pub(crate) fn key(&self) -> &Bytes {
+        match self {
+            Self::Put(kv) => &kv.key,
+            Self::Delete(key) => key,
+        }
+    }
 }
 
 /// Groups changes into revisions, and refuses a gap between two revisions. Changes of revisions that were

@@ -78,6 +78,15 @@ mutations! {
     FinalSnapshotBeforeSeal,
     /// `etcd-backup-restore`: a copy takes any chain for one that reaches the end of the source's epoch.
     SealedRevisionIgnored,
+    /// `etcd-backup-restore`: the transactions of a follower have no conditions.
+    RevisionOrderUnchecked,
+    /// `etcd-backup-restore`: a follower deletes a key while the transaction that creates the key is under
+    /// way.
+    DeletionSentBesideCreation,
+    /// `etcd-backup-restore`: a follower sends a revision without a trace beside other revisions.
+    TracelessRevisionNotAlone,
+    /// `etcd-backup-restore`: a follower takes any history of its etcd for the source's history.
+    DigestsNotCompared,
 }
 
 #[cfg(not(feature = "switches"))]

@@ -21,8 +21,8 @@ const METRICS: &str = "docs/look-up/metrics.md";
 const PAGE: &str = "docs/operate/monitoring.md";
 /// Tests for promtool.
 const TESTS: &str = "tests/alerts";
-/// Metrics of the gates of etcd-backup-restore: the process composes the names.
-const COMPOSED: [&str; 2] = ["etcdbr_gate_", "etcdbr_events_gate_"];
+/// Metrics of the gates and of the follower of etcd-backup-restore: the process composes the names.
+const COMPOSED: [&str; 3] = ["etcdbr_gate_", "etcdbr_events_gate_", "etcdbr_follow_"];
 /// The text that the chart replaces by `monitoring.runbookURL`, with a slash.
 const PREFIX: &str = "RUNBOOK_URL/";
 

@@ -68,7 +68,7 @@ pub struct DeleteRangeRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct RequestOp {
-    #[prost(oneof = "Change", tags = "2, 3")]
+    #[prost(oneof = "Change", tags = "2, 3, 4")]
     pub operation: Option<Change>,
 }
 
@@ -78,12 +78,50 @@ pub enum Change {
     Put(PutRequest),
     #[prost(message, tag = "3")]
     Delete(DeleteRangeRequest),
+    #[prost(message, tag = "4")]
+    Txn(TxnRequest),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub enum CompareResult {
+    Equal = 0,
+    Greater = 1,
+    Less = 2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub enum CompareTarget {
+    Version = 0,
+    Create = 1,
+    Mod = 2,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Compare {
+    #[prost(enumeration = "CompareResult", tag = "1")]
+    pub result: i32,
+    #[prost(enumeration = "CompareTarget", tag = "2")]
+    pub target: i32,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub key: Bytes,
+    #[prost(int64, optional, tag = "4")]
+    pub version: Option<i64>,
+    #[prost(int64, optional, tag = "5")]
+    pub create_revision: Option<i64>,
+    #[prost(int64, optional, tag = "6")]
+    pub mod_revision: Option<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub struct TxnRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub compare: Vec<Compare>,
     #[prost(message, repeated, tag = "2")]
     pub success: Vec<RequestOp>,
+    #[prost(message, repeated, tag = "3")]
+    pub failure: Vec<RequestOp>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -181,6 +219,8 @@ pub struct WatchCreateRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct WatchResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: Option<ResponseHeader>,
     #[prost(bool, tag = "4")]
     pub canceled: bool,
     #[prost(int64, tag = "5")]
@@ -235,11 +275,21 @@ pub struct LeaseKeepAliveResponse {
 }
 
 #[derive(Clone, PartialEq, Message)]
+pub struct LeaseTimeToLiveRequest {
+    #[prost(int64, tag = "1")]
+    pub id: i64,
+    #[prost(bool, tag = "2")]
+    pub keys: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub struct LeaseTimeToLiveResponse {
     #[prost(int64, tag = "3")]
     pub ttl: i64,
     #[prost(int64, tag = "4")]
     pub granted_ttl: i64,
+    #[prost(bytes = "bytes", repeated, tag = "5")]
+    pub keys: Vec<Bytes>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -3,8 +3,11 @@
 //! Message sizes are not bounded here: etcd bounds the values that etcd stores, and an accepted value must be
 //! readable.
 
+mod following;
 #[allow(missing_docs)] // names and numbers are etcd's, and documented there
 pub mod messages;
+
+pub(crate) use following::{check_watch, watch_response};
 
 use crate::error::{Class, Error, Result, not_permitted};
 use futures::{StreamExt, channel::oneshot};
@@ -273,7 +276,16 @@ impl Etcd {
 
     /// Applies several changes in a single revision; returns that revision.
     pub async fn txn(&self, success: Vec<m::RequestOp>) -> Result<i64> {
-        let request = m::TxnRequest { success };
+        let request = m::TxnRequest {
+            success,
+            ..m::TxnRequest::default()
+        };
+        self.txn_request(request).await
+    }
+
+    /// Sends a transaction; returns etcd's revision after the transaction. A transaction that changes nothing
+    /// does not increase the revision.
+    pub async fn txn_request(&self, request: m::TxnRequest) -> Result<i64> {
         let answer: m::TxnResponse = self
             .call("/etcdserverpb.KV/Txn", "applying changes", request)
             .await?;

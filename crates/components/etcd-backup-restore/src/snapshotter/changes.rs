@@ -4,7 +4,7 @@ use crate::clock;
 use crate::compression::Compression;
 use crate::delta::{DeltaWriter, Entry, Event, KeyValue};
 use crate::error::{Class, Error, Result};
-use crate::etcd::{Etcd, Watch, messages};
+use crate::etcd::{Etcd, Watch, check_watch, messages};
 use crate::snapshot_name::Snapshot;
 use std::collections::HashMap;
 
@@ -47,19 +47,7 @@ impl Changes {
 
     /// Adds the events of a watch response.
     pub(super) async fn add(&mut self, answer: Option<messages::WatchResponse>) -> Result<()> {
-        let Some(answer) = answer else {
-            return Err(Error::new(Class::Etcd, "etcd closed the watch"));
-        };
-        if answer.compact_revision > 0 {
-            let what = format!("etcd has compacted up to revision {}", answer.compact_revision);
-            return Err(Error::new(Class::Compacted, what));
-        }
-        if answer.canceled {
-            return Err(Error::new(
-                Class::Etcd,
-                format!("etcd ended the watch: {}", answer.cancel_reason),
-            ));
-        }
+        let answer = check_watch(answer)?;
         let time = clock::now().to_string();
         // Set even if this call fails or is dropped half-way: the collected events then end inside a
         // response.

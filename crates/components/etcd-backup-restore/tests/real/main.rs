@@ -12,6 +12,7 @@ mod epoch;
 mod events_history;
 mod evidence;
 mod final_snapshot;
+mod follow;
 mod foreign_keys;
 mod gate_cost;
 mod http2_gate;

@@ -1,6 +1,7 @@
 //! The environment of a test: a folder, an S3 server with buckets, and the binary with matching flags.
 
 mod etcd_server;
+mod follower;
 mod gate;
 mod key_bucket;
 mod refusing_s3;
@@ -13,6 +14,7 @@ mod writer;
 mod zone;
 
 pub use etcd_server::{EtcdServer, Key, after_loss, delete, op_put};
+pub use follower::Follower;
 pub use gate::Gate;
 pub use key_bucket::KeyBucket;
 pub use refusing_s3::RefusingS3;
