@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what docs/understand/bench.md has figures of, and prints its tables. Everything runs as processes on this machine, and ends
 # with this script; nothing else should run beside.
-#   hack/bench.sh [idle|state|moves|zones|admission|rights|gate]…      all by default
+#   hack/bench.sh [idle|state|moves|zones|admission|rights|gate|follow]…      all by default
 # BENCH_PROFILE=release measures optimised binaries (they are compiled first; default: dev, dependencies with opt-level 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 LIMIT=5400
 IDLE_SECONDS=60
 profile=${BENCH_PROFILE:-dev}
-wanted=${*:-idle state moves zones admission rights gate}
+wanted=${*:-idle state moves zones admission rights gate follow}
 # With the whole workspace, as in hack/test.sh: no dependency is compiled again with other features.
 suite=(--workspace --profile "$profile" --test idle --test shoot_state --test drill --test aws --test admission --test rights_scale --test real)
 
@@ -111,9 +111,17 @@ gate() {
   measure "requests through both gates" gate_cost::what_a_request_costs_at_each_gate REPOT_GATE_MOST_MICROSECONDS=$most
 }
 
+follow() {
+  printf '\n| value | writes a second of 64 clients | revisions a second of the follower | ratio |\n|---|---|---|---|\n'
+  local least=0
+  # The bound is for optimised binaries.
+  if [ "$profile" = release ]; then least=80; fi
+  measure "a follower beside 64 clients" follow_rate::how_fast_a_follower_writes REPOT_FOLLOW_LEAST_PERCENT=$least
+}
+
 for part in $wanted; do
   case $part in
-    idle | state | moves | zones | admission | rights | gate) "$part" ;;
-    *) fail "usage: hack/bench.sh [idle|state|moves|zones|admission|rights|gate]…" ;;
+    idle | state | moves | zones | admission | rights | gate | follow) "$part" ;;
+    *) fail "usage: hack/bench.sh [idle|state|moves|zones|admission|rights|gate|follow]…" ;;
   esac
 done

@@ -67,6 +67,11 @@ impl EtcdServer {
         found.into_iter().map(|kv| kv.key.into()).collect()
     }
 
+    /// An etcd that syncs each write to the disk.
+    pub async fn start_synced(data_dir: &Path) -> Self {
+        Self::start_plain(data_dir, &["--unsafe-no-fsync=false".to_owned()]).await
+    }
+
     fn spawn(data_dir: &Path, endpoint: &str, flags: &[String]) -> Child {
         let peer = format!("http://127.0.0.1:{}", free_port());
         Command::new(program("etcd"))
