@@ -45,12 +45,12 @@ pub struct FollowArgs {
     /// Transactions under way at the local etcd; more transactions share a sync of the disk.
     #[arg(long, value_parser = number::<usize>(1, 1024), default_value = "128")]
     pub max_transactions: usize,
-    /// Earlier revisions that a transaction holds besides its own revision, so that an earlier transaction
-    /// may come late. 0 sends each change once, and waits where etcd changes the order.
-    #[arg(long, value_parser = number::<usize>(0, 32), default_value = "4")]
+    /// Earlier revisions that a transaction holds at most besides its own revision, so that an earlier
+    /// transaction may come late. 0 sends each change once, and waits where etcd changes the order.
+    #[arg(long, value_parser = number::<usize>(0, 32), default_value = "8")]
     pub max_alternatives: usize,
     /// Bytes of a transaction that holds more than its own revision.
-    #[arg(long, value_parser = number::<usize>(0, 1 << 20), default_value = "16384")]
+    #[arg(long, value_parser = number::<usize>(0, 1 << 20), default_value = "32768")]
     pub max_alternative_bytes: usize,
     /// Bytes of changes in memory that the local etcd has not taken.
     #[arg(long, value_parser = number::<usize>(64 * 1024, 1 << 30), default_value = "16777216")]

@@ -1,8 +1,8 @@
 //! Leases of the local etcd: the same numbers as at the source, and none ends before its end at the source.
 //!
 //! A lease that ended at the local etcd would delete keys in a revision that the source does not have. So
-//! each lease is renewed until the follower ends, and has a TTL of 10 min at least: a follower that stops for
-//! minutes must not cost the data. The deletions of a lease that ends at the source arrive as changes.
+//! each lease is renewed until the follower ends. A lease has a TTL of 10 min at least, so that a follower
+//! may stop for minutes. The deletions of a lease that ends at the source arrive as changes.
 
 use super::progress::FollowProgress;
 use crate::error::Result;
@@ -65,8 +65,8 @@ impl<'a> Leases<'a> {
         self.progress.leases(count);
     }
 
-    /// Makes sure that a lease exists before a key gets the lease. `recorded`: the TTL in seconds that a delta
-    /// has recorded, or 0. The source is asked otherwise; a lease that has ended there has no TTL.
+    /// Makes sure that a lease exists before a key gets the lease. `recorded`: the TTL in seconds of a delta,
+    /// or 0. The source is asked otherwise; a lease that has ended there has no TTL.
     pub(super) async fn ensure(&self, id: i64, recorded: i64, source: &Etcd) -> Result<()> {
         if id == 0 || self.known().contains_key(&id) {
             return Ok(());
@@ -88,21 +88,43 @@ impl<'a> Leases<'a> {
     /// Renews all leases again and again.
     pub(super) async fn keep(&self) -> Result<Infallible> {
         loop {
-            let (ids, shortest) = {
-                let known = self.known();
-                let ids: Vec<_> = known.keys().copied().collect();
-                (ids, known.values().copied().min())
-            };
-            for chunk in ids.chunks(CHUNK) {
-                let renewal = tokio::time::timeout(RENEWAL, self.etcd.keep_alive(chunk.to_vec()));
-                if let Ok(renewed) = renewal.await {
-                    renewed?;
-                } else {
-                    tracing::warn!(leases = chunk.len(), "etcd does not renew leases in time");
-                }
-            }
+            self.renew().await?;
+            let shortest = self.known().values().copied().min();
             tokio::time::sleep(period(shortest)).await;
         }
+    }
+
+    /// Renews all leases once.
+    pub(super) async fn renew(&self) -> Result<()> {
+        let ids: Vec<_> = self.known().keys().copied().collect();
+        for chunk in ids.chunks(CHUNK) {
+            let renewal = tokio::time::timeout(RENEWAL, self.etcd.keep_alive(chunk.to_vec()));
+            if let Ok(renewed) = renewal.await {
+                renewed?;
+            } else {
+                tracing::warn!(leases = chunk.len(), "etcd does not renew leases in time");
+            }
+        }
+        Ok(())
+    }
+
+    /// Grants the leases of the source that no key has had yet: a client may be about to use such a lease.
+    pub(super) async fn grant_missing(&self, at_source: &HashSet<i64>, source: &Etcd) -> Result<()> {
+        let missing: Vec<_> = {
+            let known = self.known();
+            at_source
+                .iter()
+                .filter(|id| !known.contains_key(id))
+                .copied()
+                .collect()
+        };
+        for id in missing {
+            // A lease that has ended since the question has no TTL.
+            if let Some(ttl) = source.granted_ttl(id).await? {
+                self.ensure(id, ttl, source).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Ends the leases that are not at the source and have no key. No change up to the revision at which the

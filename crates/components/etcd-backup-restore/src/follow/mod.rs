@@ -2,8 +2,8 @@
 //!
 //! The local etcd begins with snapshots of the source (`initialize`). Then each revision of the source
 //! becomes one transaction at the local etcd. Keys, values, versions, create and mod revisions and the
-//! assignment of leases are equal, so that a client of the Kubernetes API can continue at the local etcd with
-//! a resourceVersion of the source.
+//! assignment of leases are equal. So a client of the Kubernetes API can continue at the local etcd with a
+//! resourceVersion of the source.
 //!
 //! - `source`: reads the history, from deltas or from a watch.
 //! - `window`: sends many transactions at once, in an order that etcd cannot change.
@@ -47,8 +47,8 @@ use tokio::time::sleep;
 
 /// Revisions between the reader and the window; the window bounds the bytes.
 const PASSED_ON: usize = 8;
-/// Pause after the connection to the local etcd was lost. Longer than etcd's own timeout of a request (5 s and
-/// two elections of 1 s): afterwards no transaction of the lost connection is under way.
+/// Pause after the connection to the local etcd was lost. Longer than etcd's own timeout of a request (5 s
+/// and two elections of 1 s): afterwards no transaction of the lost connection is under way.
 const SETTLE: Duration = Duration::from_secs(8);
 
 /// The parameters of a follower.
@@ -127,13 +127,17 @@ impl Follow {
             progress,
             period: self.maintenance_period,
         };
-        tokio::select! {
-            applied = apply::apply(&local, (from, self.until), self.limits, revisions, progress) => applied,
+        let applying = apply::apply(&local, (from, self.until), self.limits, revisions, progress);
+        let followed = tokio::select! {
+            applied = applying => applied,
             proved = apply::prove(&local, from, progress) => proved.map(|never| match never {}),
             read = source.read(sink) => read.map(|never| match never {}),
             kept = leases.keep() => kept.map(|never| match never {}),
             never = maintenance.run() => match never {},
-        }
+        };
+        followed?;
+        maintenance.end().await;
+        Ok(())
     }
 }
 

@@ -8,6 +8,10 @@
 //! Where a transaction comes too early, all later transactions would fail too. So a transaction also holds
 //! the revisions right before its own revision, as alternatives, and applies the revision that is next.
 //!
+//! A transaction that comes late finds its revision applied by a neighbour, and changes nothing. So the own
+//! revision of the next transaction follows from the number of transactions under way, not from their
+//! revisions. Where all transactions under way come too early, the window begins again at the next revision.
+//!
 //! The conditions are exact under two rules, which [`Window::next`] keeps:
 //! - A revision that deletes a key is not sent while the transaction that creates the key is under way.
 //! - A revision without a trace is under way alone.
@@ -25,7 +29,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct WindowLimits {
     /// Transactions under way.
     pub transactions: usize,
-    /// Earlier revisions that a transaction holds besides its own revision.
+    /// Earlier revisions that a transaction holds at most besides its own revision.
     pub alternatives: usize,
     /// Bytes of all revisions in a transaction that holds more than its own revision.
     pub transaction_bytes: usize,
@@ -36,6 +40,10 @@ pub struct WindowLimits {
 /// Operations and conditions of a transaction that holds alternatives: below etcd's default of
 /// `--max-txn-ops`, 128.
 const WEIGHT: usize = 100;
+/// Answers without a new begin of the window after which a transaction holds one alternative less.
+const CALM: usize = 1000;
+/// Alternatives that a transaction holds at least, where the limit allows: neighbours swap often.
+const LEAST_ALTERNATIVES: usize = 2;
 /// Revisions that are held for each transaction that may be under way.
 const HELD: usize = 4;
 
@@ -45,14 +53,14 @@ struct Held {
     operations: Vec<RequestOp>,
     traces: Traces,
     bytes: usize,
-    /// Whether the transaction of this revision is under way.
-    is_sent: bool,
 }
 
-/// The revisions of a transaction that is under way.
+/// A transaction that is under way.
 struct Sent {
+    /// The lowest revision that the transaction holds.
     low: i64,
-    high: i64,
+    /// The number of begins of the window before the transaction.
+    begin: u64,
 }
 
 /// Why the local etcd cannot follow any more.
@@ -76,6 +84,14 @@ pub(super) struct Window {
     creations: Creations,
     sent: BTreeMap<u64, Sent>,
     next_id: u64,
+    /// How often the window began again.
+    begin: u64,
+    /// The number of transactions under way since the window began.
+    useful: usize,
+    /// Alternatives of the next transaction: copies of changes that etcd's order has shown to be needed.
+    alternatives: usize,
+    /// Answers since the window began, or since `alternatives` fell.
+    calm: usize,
 }
 
 impl Window {
@@ -90,6 +106,10 @@ impl Window {
             creations: Creations::default(),
             sent: BTreeMap::new(),
             next_id: 0,
+            begin: 0,
+            useful: 0,
+            alternatives: limits.alternatives,
+            calm: 0,
         }
     }
 
@@ -115,7 +135,6 @@ impl Window {
             operations,
             traces,
             bytes,
-            is_sent: false,
         });
     }
 
@@ -124,40 +143,51 @@ impl Window {
         if self.sent.len() >= self.limits.transactions {
             return None;
         }
-        let place = self.next_place()?;
+        if self.comes_too_early() {
+            self.begin += 1;
+            self.useful = 0;
+            self.alternatives = self.limits.alternatives;
+            self.calm = 0;
+        }
+        let place = self.useful;
+        if !self.may_send(place) {
+            return None;
+        }
         let first = self.first_alternative(place);
         // In the usual order the conditions of the own revision hold, and etcd evaluates no others.
         let parts = (first..=place).rev().filter_map(|place| self.part(place));
         let request = next_of(parts);
         let low = self.held.get(first)?.number;
-        let held = self.held.get_mut(place)?;
-        held.is_sent = true;
-        let high = held.number;
-        self.highest = self.highest.max(high);
-        let id = self.next_id;
+        self.highest = self.highest.max(self.held.get(place)?.number);
+        let (id, begin) = (self.next_id, self.begin);
         self.next_id += 1;
-        self.sent.insert(id, Sent { low, high });
+        self.useful += 1;
+        self.sent.insert(id, Sent { low, begin });
         Some((id, request))
     }
 
-    /// The place of the first revision whose transaction is not under way, if it may be sent.
-    fn next_place(&self) -> Option<usize> {
+    /// Whether no transaction under way holds the next revision.
+    fn comes_too_early(&self) -> bool {
+        let useful = self.sent.values().filter(|sent| sent.begin == self.begin);
+        let lowest = useful.map(|sent| sent.low).min();
+        lowest.is_some_and(|lowest| lowest > self.reached + 1)
+    }
+
+    /// Whether the revision in a place may be sent beside the transactions under way.
+    fn may_send(&self, place: usize) -> bool {
         let floor = self.floor();
-        for (place, held) in self.held.iter().enumerate() {
-            if held.traces.pending.is_empty() && !Mutation::TracelessRevisionNotAlone.is_active() {
-                return (place == 0 && self.sent.is_empty()).then_some(place);
-            }
+        let blocks = |held: &Held| {
             let deletes_created = held.traces.deletes_created;
-            if deletes_created.is_some_and(|created| created >= floor)
+            deletes_created.is_some_and(|created| created >= floor)
                 && !Mutation::DeletionSentBesideCreation.is_active()
-            {
-                return None;
-            }
-            if !held.is_sent {
-                return Some(place);
-            }
-        }
-        None
+        };
+        let is_traceless =
+            |held: &Held| held.traces.pending.is_empty() && !Mutation::TracelessRevisionNotAlone.is_active();
+        place < self.held.len()
+            && self.held.iter().take(place + 1).all(|held| {
+                let is_alone = place == 0 && self.sent.is_empty();
+                !blocks(held) && (is_alone || !is_traceless(held))
+            })
     }
 
     /// The lowest revision that a transaction under way, or a later transaction, may hold.
@@ -178,7 +208,7 @@ impl Window {
 
     fn first_alternative(&self, place: usize) -> usize {
         let (mut first, mut bytes, mut weight) = (place, 0, 0);
-        let lowest = place.saturating_sub(self.limits.alternatives);
+        let lowest = place.saturating_sub(self.alternatives);
         for place in (lowest..=place).rev() {
             let (Some(held), Some(part)) = (self.held.get(place), self.part(place)) else {
                 break;
@@ -200,6 +230,15 @@ impl Window {
         }
         self.reached = self.reached.max(revision);
         let sent = self.sent.remove(&id);
+        if sent.as_ref().is_some_and(|sent| sent.begin == self.begin) {
+            self.useful -= 1;
+        }
+        self.calm += 1;
+        if self.calm >= CALM {
+            self.calm = 0;
+            let least = LEAST_ALTERNATIVES.min(self.limits.alternatives);
+            self.alternatives = self.alternatives.saturating_sub(1).max(least);
+        }
         while let Some(held) = self.held.front()
             && held.number <= self.reached
         {
@@ -207,19 +246,11 @@ impl Window {
             self.held.pop_front();
         }
         self.creations.forget_below(self.floor());
-        let Some(Sent { low, high }) = sent else {
-            return Ok(());
-        };
         // With the revision before `low` reached, the conditions of `low` must hold.
-        if revision + 1 == low {
-            return Err(Divergence::Refused(low));
-        }
-        if let Some(first) = self.held.front().map(|held| held.number)
-            && let Some(held) = usize::try_from(high - first)
-                .ok()
-                .and_then(|place| self.held.get_mut(place))
+        if let Some(Sent { low, .. }) = sent
+            && revision + 1 == low
         {
-            held.is_sent = false;
+            return Err(Divergence::Refused(low));
         }
         Ok(())
     }

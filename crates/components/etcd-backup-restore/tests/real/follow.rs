@@ -31,8 +31,8 @@ fn nested(operation: m::RequestOp) -> m::RequestOp {
     }
 }
 
-/// The operations of a transaction: keys of any bytes, empty and large values, keys that are deleted and
-/// created again, several keys in a revision, and a key that a revision puts and deletes.
+/// The operations of a transaction: keys of any bytes, empty and large values, several keys in a revision.
+/// Keys are deleted and created again, and a revision puts and deletes a key.
 fn operations(number: usize) -> Vec<m::RequestOp> {
     let key = format!("/registry/leases/{}", number % 40);
     match number % 12 {
@@ -137,6 +137,12 @@ async fn a_lease_ends_at_the_source_alone() {
         .unwrap();
     follower.reaches(source.client.revision().await.unwrap()).await;
     assert_equal(&source, &local).await;
+    // A client of the source may be about to use a lease that has no key.
+    source.client.grant(99, 3600).await.unwrap();
+    eventually("the lease without a key is granted", async || {
+        local.client.granted_ttl(99).await.unwrap()
+    })
+    .await;
     // A lease that ends by its time.
     source.client.grant(5, 1).await.unwrap();
     source.client.txn(vec![op_put("/ends", "x", 5)]).await.unwrap();

@@ -58,8 +58,8 @@ async fn how_fast_a_follower_writes() {
             scratch_dir: lab.path("scratch"),
             limits: WindowLimits {
                 transactions: 128,
-                alternatives: 4,
-                transaction_bytes: 16 * 1024,
+                alternatives: 8,
+                transaction_bytes: 32 * 1024,
                 bytes: 16 << 20,
             },
             max_watched: i64::MAX,
