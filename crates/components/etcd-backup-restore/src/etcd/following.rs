@@ -1,8 +1,7 @@
 //! Calls that only the follower needs: leases that end, and the revision of a compaction.
 
-use super::{ALL, Etcd, messages as m, unavailable};
+use super::{ALL, Etcd, Watch, messages as m, unavailable};
 use crate::error::{Class, Error, Result};
-use tonic::Streaming;
 
 /// The text of etcd's error for a revision below the compaction.
 const COMPACTED: &str = "required revision has been compacted";
@@ -26,7 +25,7 @@ pub(crate) fn check_watch(response: Option<m::WatchResponse>) -> Result<m::Watch
 }
 
 /// Waits for the next response of a watch. May be dropped: no response is lost.
-pub(crate) async fn watch_response(watch: &mut Streaming<m::WatchResponse>) -> Result<m::WatchResponse> {
+pub(crate) async fn watch_response(watch: &mut Watch) -> Result<m::WatchResponse> {
     let response = watch.message().await;
     check_watch(response.map_err(|status| unavailable("watching", &status))?)
 }

@@ -1,12 +1,11 @@
 //! A watch of all keys, as complete revisions.
 
 use crate::error::{Class, Error, Result};
-use crate::etcd::{Etcd, messages as m, watch_response};
+use crate::etcd::{Etcd, Watch, watch_response};
 use crate::revisions::{Change, Group, Grouping};
-use tonic::Streaming;
 
 pub(super) struct RevisionWatch {
-    watch: Streaming<m::WatchResponse>,
+    watch: Watch,
     revisions: Grouping<Change>,
 }
 
