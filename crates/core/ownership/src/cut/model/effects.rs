@@ -166,7 +166,7 @@ impl CutState {
                 self.restart_source(scenario);
             }
             CutAction::SourceLosesVolume { loses_revision } => {
-                self.lose_source_volume(scenario, loses_revision)
+                self.lose_source_volume(scenario, loses_revision);
             }
             CutAction::DestinationRestarts => {
                 self.budget.destination_restarts -= 1;

@@ -111,9 +111,12 @@ impl<'a> Exploration<'a> {
     }
 }
 
+/// The name of an event, and whether a state shows the event.
+pub(super) type ExpectedEvent<'a> = (&'a str, fn(&CutState) -> bool);
+
 /// Explores all states, and expects no fault. `sees` are events that must happen: a scenario without an event
 /// does not test the event.
-pub(super) fn explore(scenario: &CutScenario, sees: &[(&str, fn(&CutState) -> bool)]) {
+pub(super) fn explore(scenario: &CutScenario, sees: &[ExpectedEvent<'_>]) {
     let started = Instant::now();
     let mut exploration = Exploration::new(scenario);
     let fault = exploration.run();
