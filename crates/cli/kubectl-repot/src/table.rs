@@ -1,4 +1,4 @@
-//! Columns and trees of text. A cell or a branch is within one line.
+//! Columns and trees of text. A cell or a branch is within a line.
 
 use crate::terminal::one_line;
 

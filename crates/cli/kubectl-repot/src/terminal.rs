@@ -21,7 +21,7 @@ pub fn visible_json(json: &str) -> String {
     let mut visible = String::with_capacity(json.len());
     for character in json.chars() {
         if is_hidden(character) && character != '\n' {
-            // Each of them is a single UTF-16 unit.
+            // Each such character is a single UTF-16 unit.
             let digits = format!("{:04x}", u32::from(character));
             visible.extend(["\\u", &digits]);
         } else {

@@ -39,3 +39,4 @@ pub mod server;
 pub mod snapshot_name;
 pub mod snapshotter;
 pub mod store;
+pub mod store_flags;

@@ -83,9 +83,9 @@ mutations! {
     /// `etcd-backup-restore`: a follower deletes a key while the transaction that creates the key is under
     /// way.
     DeletionSentBesideCreation,
-    /// `etcd-backup-restore`: a follower sends a revision without a trace beside other revisions.
+    /// `etcd-backup-restore`: a follower sends a revision without a trace beside further revisions.
     TracelessRevisionNotAlone,
-    /// `etcd-backup-restore`: a follower takes any history of its etcd for the source's history.
+    /// `etcd-backup-restore`: a follower takes any history of the etcd for the source's history.
     DigestsNotCompared,
 }
 

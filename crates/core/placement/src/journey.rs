@@ -39,10 +39,10 @@ pub fn journey(shoot: &Shoot) -> Journey {
     }
 }
 
-/// Whether the shoot has data of an earlier ownership epoch: the present seed got the shoot by a hand-over, or
-/// kept the shoot in a new epoch. Such a shoot is never created again, whatever `status.lastOperation` says:
-/// the former host wrote that field. The API server lets no seed change the epoch without a hand-over (policy
-/// `shoot-ownership`).
+/// Whether the shoot has data of an earlier ownership epoch: the present seed got the shoot by a hand-over,
+/// or kept the shoot in a new epoch. Such a shoot is never created again, whatever `status.lastOperation`
+/// says: the former host wrote that field. The API server lets no seed change the epoch without a hand-over
+/// (policy `shoot-ownership`).
 #[must_use]
 pub fn has_earlier_epoch(shoot: &Shoot) -> bool {
     status(shoot).is_some_and(|status| {

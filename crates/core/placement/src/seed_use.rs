@@ -24,8 +24,9 @@ pub fn is_needed_by_entry(seed: &Seed, entry: &BackupEntry) -> bool {
         || seed.uid().as_ref() == Some(&entry.spec.bucket_name)
 }
 
-/// Whether a Shoot holds the Seed in its `spec.seedName`. A Shoot that the seed has refused holds no Seed, and
-/// a Seed in deletion takes no new Shoot: otherwise a user could prevent each deletion and each edit of a Seed.
+/// Whether a Shoot holds the Seed in its `spec.seedName`. A Shoot that the seed has refused holds no Seed,
+/// and a Seed in deletion takes no new Shoot: otherwise a user could prevent each deletion and each edit of a
+/// Seed.
 #[must_use]
 pub fn is_held_by_shoot(seed: &Seed, shoot: &Shoot) -> bool {
     let is_named = shoot.spec.seed_name.as_ref() == Some(&seed.name_any());

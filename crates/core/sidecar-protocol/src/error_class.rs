@@ -43,7 +43,7 @@ pub enum ErrorClass {
     Finished,
     /// The server is going away.
     Stopping,
-    /// A followed etcd and its copy differ; the copy must not be used.
+    /// A followed etcd and the copy differ; the copy must not be used.
     Diverged,
     /// A class that this version does not know. No process writes this class.
     #[serde(other)]

@@ -20,15 +20,15 @@ pub enum FollowPhase {
     Unknown,
 }
 
-/// How far an etcd follows its source.
+/// How far an etcd follows a source etcd.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FollowStatus {
     /// Phase of the follower.
     pub phase: FollowPhase,
-    /// Revision of the local etcd after which the digest begins.
+    /// The digest begins after this revision of the local etcd.
     pub from_revision: i64,
-    /// Revision up to which the local etcd was proved equal to the source.
+    /// The local etcd was proved equal to the source up to this revision.
     pub revision: i64,
     /// Newest known revision of the source.
     pub source_revision: i64,
@@ -37,7 +37,7 @@ pub struct FollowStatus {
     /// Digest over the changes after `fromRevision` up to `revision`, as 64 hexadecimal digits. Absent where
     /// there is no change.
     pub digest: Option<String>,
-    /// Revision at which the local etcd was compacted; 0 before the first check.
+    /// Revision of the last compaction of the local etcd; 0 before the first check.
     #[serde(deserialize_with = "null_as_default")]
     pub compacted_revision: i64,
     /// Number of leases of the local etcd.

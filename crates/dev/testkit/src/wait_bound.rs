@@ -51,7 +51,7 @@ impl WaitBound {
         }
     }
 
-    /// Waits for `work`, which ends at the bound by itself, and reports a success.
+    /// Waits for `work`, and reports a success. `work` ends at the bound.
     pub fn measure<T, E>(
         self,
         work: impl Future<Output = Result<T, E>>,
@@ -67,7 +67,7 @@ impl WaitBound {
     }
 
     /// Reports a wait that ended in time: to the file of measured waits, if there is one. A wait of more than
-    /// half of its bound is also printed, because a bound is about twice the longest measured wait.
+    /// half of the bound is also printed, because a bound is about twice the longest measured wait.
     pub fn report(&self, waited: Duration) {
         if let Some(file) = &self.measured_waits
             && let Err(error) = append(file, &self.line(waited))
@@ -105,7 +105,7 @@ pub fn timeout<F: IntoFuture>(bound: Duration, work: F) -> impl Future<Output = 
     WaitBound::new("a future", bound).timeout(work)
 }
 
-/// Passes the bound to a wait that ends at the bound by itself, and reports a success.
+/// Passes the bound to a wait that ends at the bound, and reports a success.
 #[track_caller]
 pub fn measured<T, E, F>(
     what: &str,
@@ -118,7 +118,7 @@ where
     WaitBound::new(what, bound).measure(wait(bound))
 }
 
-/// In one write, because the test programs of a run share the file.
+/// A single write, because the test programs of a run share the file.
 fn append(file: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(file)?;
     file.write_all(line.as_bytes())

@@ -35,8 +35,8 @@ struct Drain<'a> {
     total: usize,
     begun: Instant,
     ended: Cell<usize>,
-    /// Namespaces of failed moves. The next shoots of the project would probably meet the same fault, and after
-    /// failures of two projects all shoots would.
+    /// Namespaces of failed moves. The next shoots of the project would probably meet the same fault, and
+    /// after failures of two projects all shoots would.
     failed: RefCell<BTreeSet<String>>,
 }
 

@@ -19,8 +19,8 @@ pub(super) fn order<T>(mut items: Vec<T>, shoot_in: impl Fn(&T) -> &Shoot) -> Ve
     items
 }
 
-/// Projects whose trial may fail before the rest of the shoots is given up. A tenant can make the trial of the
-/// own project fail, and must not stop the takeover of all other shoots.
+/// The number of projects with a failed trial before the rest of the shoots is given up. A tenant can
+/// make the trial of the own project fail, and must not stop the takeover of the remaining shoots.
 pub(crate) const FAILED_PROJECTS: usize = 2;
 
 /// The index of the next trial: the first item of the order, then the least important shoots of further

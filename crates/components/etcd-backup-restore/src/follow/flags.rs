@@ -1,11 +1,11 @@
 //! The flags of `follow`.
 
 use super::{Follow, FollowProgress, WindowLimits};
-use crate::cli::SourceStoreArgs;
 use crate::error::Result;
 use crate::etcd::EtcdConfig;
 use crate::etcd_flags::EtcdArgs;
 use crate::flag_ranges::{number, period};
+use crate::store_flags::SourceStoreArgs;
 use clap::Args;
 use permit::Permit;
 use std::net::SocketAddr;

@@ -56,19 +56,19 @@ impl<'a> Leases<'a> {
         self.etcd
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<i64, i64>> {
+    fn lock_known(&self) -> MutexGuard<'_, HashMap<i64, i64>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn report(&self) {
-        let count = self.known().len();
+        let count = self.lock_known().len();
         self.progress.leases(count);
     }
 
     /// Makes sure that a lease exists before a key gets the lease. `recorded`: the TTL in seconds of a delta,
     /// or 0. The source is asked otherwise; a lease that has ended there has no TTL.
     pub(super) async fn ensure(&self, id: i64, recorded: i64, source: &Etcd) -> Result<()> {
-        if id == 0 || self.known().contains_key(&id) {
+        if id == 0 || self.lock_known().contains_key(&id) {
             return Ok(());
         }
         let ttl = match recorded {
@@ -80,7 +80,7 @@ impl<'a> Leases<'a> {
             Err(e) if !e.message.contains(EXISTS) => return Err(e),
             _ => {}
         }
-        self.known().insert(id, ttl);
+        self.lock_known().insert(id, ttl);
         self.report();
         Ok(())
     }
@@ -89,14 +89,14 @@ impl<'a> Leases<'a> {
     pub(super) async fn keep(&self) -> Result<Infallible> {
         loop {
             self.renew().await?;
-            let shortest = self.known().values().copied().min();
+            let shortest = self.lock_known().values().copied().min();
             tokio::time::sleep(period(shortest)).await;
         }
     }
 
     /// Renews all leases once.
     pub(super) async fn renew(&self) -> Result<()> {
-        let ids: Vec<_> = self.known().keys().copied().collect();
+        let ids: Vec<_> = self.lock_known().keys().copied().collect();
         for chunk in ids.chunks(CHUNK) {
             let renewal = tokio::time::timeout(RENEWAL, self.etcd.keep_alive(chunk.to_vec()));
             if let Ok(renewed) = renewal.await {
@@ -111,7 +111,7 @@ impl<'a> Leases<'a> {
     /// Grants the leases of the source that no key has had yet: a client may be about to use such a lease.
     pub(super) async fn grant_missing(&self, at_source: &HashSet<i64>, source: &Etcd) -> Result<()> {
         let missing: Vec<_> = {
-            let known = self.known();
+            let known = self.lock_known();
             at_source
                 .iter()
                 .filter(|id| !known.contains_key(id))
@@ -131,7 +131,7 @@ impl<'a> Leases<'a> {
     /// source was asked may be outstanding.
     pub(super) async fn revoke_ended(&self, at_source: &HashSet<i64>) -> Result<()> {
         let ended: Vec<_> = {
-            let known = self.known();
+            let known = self.lock_known();
             known
                 .keys()
                 .filter(|id| !at_source.contains(id))
@@ -145,7 +145,7 @@ impl<'a> Leases<'a> {
                 Some(true) => self.etcd.revoke(id).await?,
                 None => {}
             }
-            self.known().remove(&id);
+            self.lock_known().remove(&id);
         }
         self.report();
         Ok(())

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::etcd::messages::KeyValue;
 
-    fn put(key: &str, create_revision: i64, version: i64) -> Change {
+    fn put_change(key: &str, create_revision: i64, version: i64) -> Change {
         Change::Put(KeyValue {
             key: Bytes::copy_from_slice(key.as_bytes()),
             create_revision,
@@ -188,18 +188,18 @@ mod tests {
     #[test]
     fn a_deletion_names_the_creation_of_its_key_while_that_is_in_the_window() {
         let mut creations = Creations::default();
-        Traces::find(5, &[put("a", 5, 1)], &mut creations);
+        Traces::find(5, &[put_change("a", 5, 1)], &mut creations);
         assert_eq!(
             Traces::find(6, &[delete("a")], &mut creations).deletes_created,
             Some(5)
         );
-        Traces::find(7, &[put("a", 7, 1)], &mut creations);
+        Traces::find(7, &[put_change("a", 7, 1)], &mut creations);
         creations.forget_below(7);
         assert_eq!(
             Traces::find(8, &[delete("a"), delete("old")], &mut creations).deletes_created,
             Some(7)
         );
-        Traces::find(9, &[put("a", 9, 1)], &mut creations);
+        Traces::find(9, &[put_change("a", 9, 1)], &mut creations);
         creations.forget_below(10);
         assert_eq!(
             Traces::find(10, &[delete("a")], &mut creations).deletes_created,
@@ -210,11 +210,11 @@ mod tests {
 
     #[test]
     fn a_key_that_is_created_and_deleted_within_a_revision_leaves_no_trace() {
-        let changes = [put("a", 5, 1), delete("a")];
+        let changes = [put_change("a", 5, 1), delete("a")];
         let traces = Traces::find(5, &changes, &mut Creations::default());
         assert_eq!(traces, Traces::default());
         // A key that was there before leaves a trace.
-        let changes = [put("a", 2, 4), delete("a")];
+        let changes = [put_change("a", 2, 4), delete("a")];
         let traces = Traces::find(5, &changes, &mut Creations::default());
         assert_eq!((traces.applied.len(), traces.pending.len()), (1, 2));
     }

@@ -220,9 +220,9 @@ fn request_of(txn: &[(u8, Step)], number: usize) -> TxnRequest {
     for (key, step) in txn {
         if keys.insert(key_of(*key)) {
             match *step {
-                Step::Put { size, lease } => success.push(op(put(*key, size, lease))),
+                Step::Put { size, lease } => success.push(op(put_change(*key, size, lease))),
                 Step::Delete => success.push(op(delete(*key))),
-                Step::PutAndDelete => success.extend([nested(put(*key, 3, 0)), nested(delete(*key))]),
+                Step::PutAndDelete => success.extend([nested(put_change(*key, 3, 0)), nested(delete(*key))]),
             }
         }
     }
@@ -342,7 +342,7 @@ const LIMITS: WindowLimits = WindowLimits {
     bytes: 4096,
 };
 
-fn put(number: i64, key: &'static str) -> Change {
+fn put_change(number: i64, key: &'static str) -> Change {
     Change::Put(KeyValue {
         key: Bytes::from_static(key.as_bytes()),
         create_revision: number,
@@ -356,7 +356,7 @@ fn put(number: i64, key: &'static str) -> Change {
 fn a_swap_of_neighbours_costs_no_round_trip() {
     let (mut window, mut local) = (Window::new(1, LIMITS), SimulatedEtcd::default());
     for (number, key) in (2..6).zip(["a", "b", "c", "d"]) {
-        window.push(number, &[put(number, key)]);
+        window.push(number, &[put_change(number, key)]);
     }
     let mut requests = std::iter::from_fn(|| window.next()).collect::<Vec<_>>();
     assert_eq!(requests.len(), 4);
@@ -371,15 +371,15 @@ fn a_swap_of_neighbours_costs_no_round_trip() {
 #[test]
 fn a_write_of_a_different_client_is_a_divergence() {
     let (mut window, mut local) = (Window::new(1, LIMITS), SimulatedEtcd::default());
-    window.push(2, &[put(2, "a")]);
+    window.push(2, &[put_change(2, "a")]);
     let (id, request) = window.next().unwrap();
-    local.history.push(vec![put(2, "foreign")]);
+    local.history.push(vec![put_change(2, "foreign")]);
     local.txn(&request);
-    local.history.push(vec![put(3, "foreign")]);
+    local.history.push(vec![put_change(3, "foreign")]);
     assert_eq!(window.answered(id, 3), Err(Divergence::Foreign(3)));
     // The local etcd has a key that the source does not have.
     let (mut window, mut local) = (Window::new(1, LIMITS), SimulatedEtcd::default());
-    window.push(2, &[put(2, "a")]);
+    window.push(2, &[put_change(2, "a")]);
     let (id, request) = window.next().unwrap();
     local.keys.insert(
         "a".into(),
@@ -396,7 +396,7 @@ fn a_write_of_a_different_client_is_a_divergence() {
 fn memory_is_bounded_and_a_large_revision_is_held_alone() {
     let mut window = Window::new(1, LIMITS);
     let large = |number: i64| {
-        let Change::Put(mut kv) = put(number, "a") else {
+        let Change::Put(mut kv) = put_change(number, "a") else {
             unreachable!()
         };
         kv.value = vec![0; 10_000].into();
@@ -411,7 +411,7 @@ fn memory_is_bounded_and_a_large_revision_is_held_alone() {
     let mut number = 2;
     while window.has_room() {
         number += 1;
-        window.push(number, &[put(number, "a")]);
+        window.push(number, &[put_change(number, "a")]);
     }
     assert_eq!(window.held.len(), HELD * LIMITS.transactions);
 }

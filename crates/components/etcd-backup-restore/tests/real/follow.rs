@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 /// A lease that stays, and a lease that ends.
 const LEASES: [i64; 2] = [0x1234_5678, 77];
 
-fn put(key: &[u8], value: Vec<u8>, lease: i64) -> m::RequestOp {
+fn op_put_bytes(key: &[u8], value: Vec<u8>, lease: i64) -> m::RequestOp {
     let request = m::PutRequest {
         key: key.to_vec().into(),
         value: value.into(),
@@ -37,8 +37,8 @@ fn operations(number: usize) -> Vec<m::RequestOp> {
     let key = format!("/registry/leases/{}", number % 40);
     match number % 12 {
         0 => vec![delete(&key)],
-        1 => vec![put(&[0], noise(number as u64 + 1, 9), 0)],
-        2 => vec![put(&[0xff, 0, 0xc3, 0x28], Vec::new(), 0)],
+        1 => vec![op_put_bytes(&[0], noise(number as u64 + 1, 9), 0)],
+        2 => vec![op_put_bytes(&[0xff, 0, 0xc3, 0x28], Vec::new(), 0)],
         3 => vec![op_put("/short", "lived", 0)],
         4 => vec![delete("/short")],
         5 => (0..7)

@@ -47,8 +47,8 @@ impl Display for Need {
 pub type Needs = BTreeSet<Need>;
 
 /// Seeds with objects of a shoot: the seed in the spec, the seed in the status, and former seeds that still
-/// clean up. A Shoot that no seed can take needs no extension: a user could install each extension in each seed
-/// by a Shoot that is refused.
+/// clean up. A Shoot that no seed can take needs no extension: a user could install each extension in each
+/// seed by a Shoot that is refused.
 #[must_use]
 pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
     let status = shoot.status.as_ref();

@@ -1,6 +1,6 @@
 //! Keeps a Seed in deletion while a Shoot or a BackupEntry needs the Seed, whatever the gardenlet of the seed
-//! writes. With the Seed, its namespace with the credentials of the bucket is deleted, and no takeover from the
-//! seed is possible.
+//! writes. With the Seed, its namespace with the credentials of the bucket is deleted, and no takeover from
+//! the seed is possible.
 //!
 //! Promise: no user of the garden but an administrator removes the finalizer (policy `gardenlet-seed`).
 
@@ -22,8 +22,8 @@ use runtime::{
 
 use crate::Context;
 
-/// How often a deleted Seed is checked for the remaining Shoots and BackupEntries, which wake no controller of
-/// Seeds.
+/// How often a deleted Seed is checked for the remaining Shoots and BackupEntries, which wake no controller
+/// of Seeds.
 const DELETION_REQUEUE: Duration = Duration::from_secs(10);
 
 struct SeedProtection {

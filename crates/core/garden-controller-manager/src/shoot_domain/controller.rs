@@ -34,7 +34,8 @@ use tokio::{sync::OnceCell, task::unconstrained};
 use tracing::{info, warn};
 
 use super::{
-    decision::{DomainClaim, Obstacle, is_allowed, obstacle},
+    claim::DomainClaim,
+    decision::{Obstacle, is_allowed, obstacle},
     index::DomainIndex,
     refusals::Refusals,
 };
@@ -164,7 +165,7 @@ impl Claims {
     fn follow(&mut self) {
         while let Some(Some(change)) = unconstrained(self.changes.next()).now_or_never() {
             let claim = change.object.as_deref().and_then(claim);
-            self.index.put(&change.reference, claim);
+            self.index.set_claim(&change.reference, claim);
         }
     }
 }

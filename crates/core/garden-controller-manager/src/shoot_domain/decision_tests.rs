@@ -31,7 +31,7 @@ fn seeds() -> Vec<Seed> {
 fn refusal(claim: &DomainClaim, others: &[DomainClaim], seeds: &[Seed]) -> Option<String> {
     let mut index = DomainIndex::default();
     for other in others {
-        index.put(&other.shoot, Some(other.clone()));
+        index.set_claim(&other.shoot, Some(other.clone()));
     }
     let seeds: Vec<_> = seeds.iter().cloned().map(Arc::new).collect();
     let found = obstacle(claim, &index, &index.older(claim), &seeds);

@@ -8,7 +8,7 @@ use std::{
 use api::gardencore::Shoot;
 use kube::runtime::reflector::ObjectRef;
 
-use super::decision::{DomainClaim, is_older};
+use super::claim::{DomainClaim, is_older};
 
 /// Claims by the labels of the domain from the last label to the first, then by uid. The domains below a
 /// domain are neighbours.
@@ -29,7 +29,7 @@ pub(super) struct DomainIndex {
 impl DomainIndex {
     /// Takes the claim of a Shoot in the place of the former claim. `None`: the Shoot is gone, or has no
     /// domain. A reservation of this process stays until the watch shows the reservation.
-    pub(super) fn put(&mut self, shoot: &ObjectRef<Shoot>, claim: Option<DomainClaim>) {
+    pub(super) fn set_claim(&mut self, shoot: &ObjectRef<Shoot>, claim: Option<DomainClaim>) {
         if let Some(former) = self.claims.remove(shoot) {
             let key = key_of(&former);
             self.reserved.remove(&key);
@@ -65,7 +65,7 @@ impl DomainIndex {
     pub(super) fn reserve(&mut self, claim: &DomainClaim) {
         if self.has(claim) {
             self.unseen.insert(claim.uid.clone());
-            self.put(&claim.shoot, Some(claim.clone()));
+            self.set_claim(&claim.shoot, Some(claim.clone()));
         }
     }
 

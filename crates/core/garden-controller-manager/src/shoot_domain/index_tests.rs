@@ -30,7 +30,7 @@ fn claim(number: i64, domain: &str, is_reserved: bool) -> DomainClaim {
 fn index_of(claims: impl IntoIterator<Item = DomainClaim>) -> DomainIndex {
     let mut index = DomainIndex::default();
     for claim in claims {
-        index.put(&claim.shoot.clone(), Some(claim));
+        index.set_claim(&claim.shoot.clone(), Some(claim));
     }
     index
 }
@@ -90,10 +90,10 @@ fn a_change_of_a_shoot_replaces_the_claim() {
     let young = claim(2, "web.customer.test", false);
     assert!(index.reservation_beside(&young).is_some());
     let moved = claim(1, "other.test", true);
-    index.put(&moved.shoot.clone(), Some(moved.clone()));
+    index.set_claim(&moved.shoot.clone(), Some(moved.clone()));
     assert!(index.reservation_beside(&young).is_none());
     assert!(index.reservation_beside(&claim(2, "other.test", false)).is_some());
-    index.put(&moved.shoot, None);
+    index.set_claim(&moved.shoot, None);
     assert!(index.reservation_beside(&claim(2, "other.test", false)).is_none());
 }
 
@@ -106,17 +106,17 @@ fn a_reservation_of_this_process_stays_until_the_watch_shows_the_reservation() {
     index.reserve(&first);
     assert!(index.reservation_beside(&young).is_some());
     // An old state of the Shoot, from before the reservation.
-    index.put(&first.shoot, Some(first.clone()));
+    index.set_claim(&first.shoot, Some(first.clone()));
     assert!(index.reservation_beside(&young).is_some());
     // A later Shoot of the same name has no reservation.
     let later = DomainClaim {
         uid: "later".to_owned(),
         ..first.clone()
     };
-    index.put(&first.shoot, Some(later));
+    index.set_claim(&first.shoot, Some(later));
     assert!(index.reservation_beside(&young).is_none());
     // A Shoot that is gone gets none.
-    index.put(&first.shoot, None);
+    index.set_claim(&first.shoot, None);
     index.reserve(&first);
     assert!(index.reservation_beside(&young).is_none());
 }

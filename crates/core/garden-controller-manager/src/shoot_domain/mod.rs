@@ -16,6 +16,7 @@
 //! The index of all claims keeps a decision linear in the claims that overlap. A refused Shoot is decided
 //! again after a change of the obstacle, and else after a pause of up to an hour.
 
+mod claim;
 mod controller;
 mod decision;
 mod index;

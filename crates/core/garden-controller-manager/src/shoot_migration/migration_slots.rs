@@ -6,8 +6,8 @@
 //! seed move to several destinations in parallel, and an overloaded destination gets few. A shoot without
 //! progress holds its slot for a quarter of an hour, and a shoot whose operation is `Failed` holds no slot.
 //! So a user who deliberately breaks shoots does not block the shoots of other users. A source writes both
-//! values, so this process measures with its own clock how long a shoot does not leave the source. While shoots
-//! of a different source wait, one source gets half of the slots.
+//! values, so this process measures with its own clock how long a shoot does not leave the source. While
+//! shoots of a different source wait, one source gets half of the slots.
 //!
 //! Guarantees: an approved move continues. The shoot that has waited longest comes first.
 
@@ -56,8 +56,8 @@ pub struct MigrationSlots {
     at_most: usize,
     /// Slots that were reserved recently, and that caches may not show yet, by the uid of the Shoot.
     recent: Mutex<HashMap<String, Reservation>>,
-    /// When this process first saw an approved move that the source has not ended, by the uid of the Shoot and
-    /// the approved generation.
+    /// When this process first saw an approved move that the source has not ended, by the uid of the Shoot
+    /// and the approved generation.
     leaving: Mutex<HashMap<(String, i64), Timestamp>>,
 }
 
@@ -79,8 +79,8 @@ impl MigrationSlots {
         }
     }
 
-    /// Reserves a slot for the shoot on the way to `destination`, unless the limit is reached, or the seed has
-    /// as many shoots as `room` allows. `known`: all Shoots.
+    /// Reserves a slot for the shoot on the way to `destination`, unless the limit is reached, or the seed
+    /// has as many shoots as `room` allows. `known`: all Shoots.
     ///
     /// # Errors
     /// There is no free slot.

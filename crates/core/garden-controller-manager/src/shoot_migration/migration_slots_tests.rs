@@ -120,8 +120,8 @@ fn who_does_not_get_on_is_in_nobodys_way() {
     assert_eq!(after(LONGEST * 2), Ok(()));
 }
 
-/// The gardenlet of a hostile source writes `retryCycleStartTime` and `lastOperation`, and would keep the slots
-/// of a destination for ever.
+/// The gardenlet of a hostile source writes `retryCycleStartTime` and `lastOperation`, and would keep the
+/// slots of a destination for ever.
 #[test]
 fn a_move_that_its_source_never_ends_frees_its_slot() {
     let mut endless = Shoot::clone(&at("endless", B, Type::Migrate, State::Processing));

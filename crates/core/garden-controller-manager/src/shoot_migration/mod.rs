@@ -13,7 +13,7 @@
 //! | `preflight` | the obstacles, in the order in which users fix them |
 //! | `extensions` | the providers that the shoot needs, and the extensions of the destination |
 //! | `seed_defaults` | the values from a seed that the destination must provide equally |
-//! | `planned_move_checks` | the checks of a planned move, which a takeover skips: the list of the next rows |
+//! | `planned_move_checks` | the list of the checks that a takeover skips: the rows up to `pending_edit` |
 //! | `former_source_entry` | whether the source BackupEntry of the move before is gone |
 //! | `source` | the reports of the source's gardenlet that would stop a move half-way |
 //! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |

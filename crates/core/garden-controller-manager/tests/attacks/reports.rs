@@ -1,5 +1,5 @@
-//! The report of a host decides for later hosts: `status.lastOperation` says whether the next seed restores or
-//! creates the shoot, and `status.lastHibernationTriggerTime` says which times of schedules have come.
+//! The report of a host decides for later hosts: `status.lastOperation` says whether the next seed restores
+//! or creates the shoot, and `status.lastHibernationTriggerTime` says which times of schedules have come.
 
 use api::gardencore::Shoot;
 use kube::Api;

@@ -18,8 +18,8 @@ use super::{
     until,
 };
 
-/// A stolen gardenlet certificate removes finalizer `gardener` at once. With the Seed, takeovers from the seed
-/// would end, and the credentials of the bucket would be deleted.
+/// A stolen gardenlet certificate removes finalizer `gardener` at once. With the Seed, takeovers from the
+/// seed would end, and the credentials of the bucket would be deleted.
 pub async fn stay_while_a_shoot_needs_them(garden: &Garden) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod accidents;
+mod deletions;
 #[path = "../garden/mod.rs"]
 mod garden;
 mod nodes;
@@ -51,7 +52,7 @@ testkit::scenarios! {
     schedules_of_a_shoot,
     warnings::{a_sleep_that_a_webhook_may_not_let_end},
     operations,
-    deletion,
+    deletions::{a_deletion_is_confirmed},
     own_seed_and_lease,
     own_shoots,
     own_backups,
@@ -257,104 +258,6 @@ async fn operations(garden: &Garden) {
         ask("maintenance.gardener.cloud/operation", "reconcile").await,
         "not supported by this version yet",
     );
-}
-
-async fn deletion(garden: &Garden) {
-    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
-    let making = ("Create", "Processing");
-    garden.shoot("ended", "seed-a", Some("seed-a"), making).await;
-    let annotate = |key: &str, value: &str| {
-        garden.patch(
-            &shoots,
-            "ended",
-            json!({"metadata": {"annotations": {key: value}}}),
-        )
-    };
-    let force = "confirmation.gardener.cloud/force-deletion";
-    let delete = || async { shoots.delete("ended", &DeleteParams::default()).await.map(|_| ()) };
-    garden.finalizer(&shoots, "ended").await;
-    refused(
-        delete().await,
-        "annotate it with confirmation.gardener.cloud/deletion=true",
-    );
-    refused(
-        annotate(force, "true").await,
-        "only on a shoot that is being deleted",
-    );
-    allowed(annotate("confirmation.gardener.cloud/deletion", "true").await);
-    // The backups are safe while the shoot lives.
-    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
-    garden
-        .status(
-            &shoots,
-            "ended",
-            json!({"technicalID": "shoot--dev--ended", "uid": "u1"}),
-        )
-        .await;
-    garden.entry("shoot--dev--ended--u1", "seed-a", "bucket-a").await;
-    garden.entry("shoot--dev--ended--u0", "seed-a", "bucket-a").await;
-    let forget = |name: &'static str| {
-        let entries = entries.clone();
-        async move { entries.delete(name, &DeleteParams::default()).await.map(|_| ()) }
-    };
-    garden::until_refused(|| garden::try_delete(&entries, "shoot--dev--ended--u1")).await;
-    refused(
-        forget("shoot--dev--ended--u1").await,
-        "holds the backups of shoot ended, which lives",
-    );
-    allowed(forget("shoot--dev--ended--u0").await);
-    garden
-        .entry("source-shoot--dev--ended--u1", "seed-a", "bucket-a")
-        .await;
-    allowed(delete().await);
-    // And while any process still writes the backups: also before the garbage collector, which a foreground
-    // deletion triggers.
-    let source = "source-shoot--dev--ended--u1";
-    garden::until_refused(|| garden::try_delete(&entries, source)).await;
-    refused(forget(source).await, "may have to be restored from");
-    refused(
-        forget("shoot--dev--ended--u1").await,
-        "is being deleted: its backups follow",
-    );
-    let of_seed: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
-    let without = DeleteParams::default();
-    allowed(of_seed.delete(source, &without).await.map(|_| ()));
-    refused(
-        garden
-            .patch(&shoots, "ended", json!({"spec": {"seedName": "seed-b"}}))
-            .await,
-        "the shoot is being deleted",
-    );
-    let early = "only after a deletion failed with one of the codes";
-    refused(annotate(force, "true").await, early);
-    let error = |code: &str| json!({"lastErrors": [{"description": "no", "codes": [code]}]});
-    garden
-        .status(&shoots, "ended", error("ERR_INFRA_QUOTA_EXCEEDED"))
-        .await;
-    refused(annotate(force, "true").await, early);
-    garden
-        .status(&shoots, "ended", error("ERR_INFRA_UNAUTHORIZED"))
-        .await;
-    allowed(annotate(force, "true").await);
-    refused(annotate(force, "false").await, "cannot be taken back");
-    confirmation(garden, &shoots).await;
-}
-
-/// Without the confirmation, the deletion would neither go on nor end, and the shoot could not be moved.
-async fn confirmation(garden: &Garden, shoots: &Api<Shoot>) {
-    let confirm = "confirmation.gardener.cloud/deletion";
-    let set = |value: Value| json!({"metadata": {"annotations": {confirm: value}}});
-    let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
-    let theirs: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
-    let label = json!({"metadata": {"labels": {"x": "y"}}});
-    garden::until_allowed(|| garden::try_patch(&theirs, "ended", &label)).await;
-    let words = "annotation confirmation.gardener.cloud/deletion=true cannot be taken back";
-    let removed = set(Value::Null);
-    garden::until_refused_with(words, || garden::try_patch(&theirs, "ended", &removed)).await;
-    refused(garden.patch(&theirs, "ended", set(json!("false"))).await, words);
-    // An administrator.
-    allowed(garden.patch(shoots, "ended", set(Value::Null)).await);
-    allowed(garden.patch(shoots, "ended", set(json!("true"))).await);
 }
 
 async fn own_seed_and_lease(garden: &Garden) {

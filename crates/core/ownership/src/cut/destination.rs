@@ -9,7 +9,8 @@ use crate::witness::Testimony;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FollowProof {
     /// The attempt, and the end at which the digests were equal: synced beside the data before the source
-    /// marks the end. The data alone cannot prove the end again, because the digest covers compacted revisions.
+    /// marks the end. The data alone cannot prove the end again, because the digest covers compacted
+    /// revisions.
     pub proved: Option<SealedAttempt>,
     /// The follower has no connection to the source's etcd and sends no transaction to the own etcd.
     pub is_follower_closed: bool,

@@ -18,10 +18,10 @@ pub enum GateRoute {
     Refuse,
 }
 
-/// The route at the source's gate. `passed_to`: the epoch of the record, once this seed or the destination has
-/// read the record. `peer_permit_is_valid`: the permit that the destination's gate relays. The source
-/// acknowledges writes of the new epoch by that permit. So forwarding outlives the permit of the former epoch,
-/// and ends with the permit of the new epoch.
+/// The route at the source's gate. `passed_to`: the epoch of the record, once this seed or the destination
+/// has read the record. `peer_permit_is_valid`: the permit that the destination's gate relays. The source
+/// acknowledges writes of the new epoch by that permit. So forwarding outlives the permit of the former
+/// epoch, and ends with the permit of the new epoch.
 #[must_use]
 pub fn source_route(
     progress: &CutProgress,

@@ -3,8 +3,8 @@
 //!
 //! In a live move the destination *follows*: the destination copies every revision of the source's etcd while
 //! the source serves. At the *cut* the source holds all requests, proves that the destination has the same
-//! data, and marks this end beside its data. Then the source sends a single write to the garden, the *record*,
-//! and the destination serves from the recorded revision on. Each try has a number, the *attempt*.
+//! data, and marks this end beside its data. Then the source sends a single write to the garden, the
+//! *record*, and the destination serves from the recorded revision on. Each try has a number, the *attempt*.
 //!
 //! | file | purpose |
 //! |---|---|

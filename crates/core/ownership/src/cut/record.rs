@@ -29,9 +29,9 @@ pub struct SealedAttempt {
 
 /// The ownership of a shoot whose move can be live. The part is read, tested and written as a whole.
 ///
-/// While a cut is possible, the phase is `Leaving` and `passing_to` names the destination ("phase Passing"). So
-/// a process that knows phases alone treats the shoot as in `Leaving`: the move can be cancelled in the same
-/// epoch.
+/// While a cut is possible, the phase is `Leaving` and `passing_to` names the destination ("phase Passing").
+/// So a process that knows phases alone treats the shoot as in `Leaving`: the move can be cancelled in the
+/// same epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LiveOwnership<S> {
     /// Epoch, phase, chain and the earlier owner.

@@ -2,8 +2,8 @@
 //!
 //! A namespace that the shoot had left is cleaned up, since the deletion of a Shoot does not wait for former
 //! seeds. So is a namespace whose shoot was taken over and deleted while this seed was away, if the garden
-//! proves both (`missed_takeover.rs`). All remaining namespaces are reported and never changed: a garden that was
-//! restored from an old backup lacks Shoots that still run.
+//! proves both (`missed_takeover.rs`). All remaining namespaces are reported and never changed: a garden that
+//! was restored from an old backup lacks Shoots that still run.
 
 use std::{
     sync::{Arc, OnceLock},
