@@ -220,9 +220,9 @@ fn request_of(txn: &[(u8, Step)], number: usize) -> TxnRequest {
     for (key, step) in txn {
         if keys.insert(key_of(*key)) {
             match *step {
-                Step::Put { size, lease } => success.push(op(put_change(*key, size, lease))),
+                Step::Put { size, lease } => success.push(op(put(*key, size, lease))),
                 Step::Delete => success.push(op(delete(*key))),
-                Step::PutAndDelete => success.extend([nested(put_change(*key, 3, 0)), nested(delete(*key))]),
+                Step::PutAndDelete => success.extend([nested(put(*key, 3, 0)), nested(delete(*key))]),
             }
         }
     }
