@@ -2,7 +2,6 @@
 
 use crate::compression::Compression;
 use crate::copy::SourceEnd;
-use crate::error::Result;
 use crate::etcd_flags::EtcdArgs;
 use crate::flag_ranges::{number, number_or_all, period, period_or_zero};
 use crate::follow::FollowArgs;

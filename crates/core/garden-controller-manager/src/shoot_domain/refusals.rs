@@ -10,7 +10,7 @@ use std::{
 use api::gardencore::Shoot;
 use kube::runtime::reflector::ObjectRef;
 
-use super::decision::{DomainClaim, Obstacle};
+use super::{claim::DomainClaim, decision::Obstacle};
 
 /// After the first refusal. Also after each refusal in favour of an older Shoot without a reservation: no
 /// watch reports that the Project of the older Shoot is gone.
