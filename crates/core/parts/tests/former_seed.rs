@@ -74,10 +74,12 @@ impl Subject {
         };
         let subject = Self { world, settings };
         // In the creation, the Secrets may be new.
-        let created = json!({"epoch": 3, "phase": "Held"});
+        let created = json!({"epoch": 1, "phase": "Held"});
         let facts = subject.facts(Operation::Reconcile, "Create", created).await?;
         Namespace::deploy(&facts).await?;
         Secrets::deploy(&facts).await?;
+        let held = json!({"epoch": 3, "phase": "Held"});
+        let facts = subject.facts(Operation::Reconcile, "Reconcile", held).await?;
         let bucket = json!({"metadata": {"name": "etcd-backup"}, "stringData": {"bucketName": "backups"}});
         let secrets = subject.world.any("v1", "Secret", Some(NAMESPACE));
         let bucket = serde_json::from_value(bucket)?;

@@ -4,7 +4,6 @@
 
 use std::slice;
 
-use api::gardencore::Shoot;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::json;

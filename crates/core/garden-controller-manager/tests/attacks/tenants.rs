@@ -122,10 +122,10 @@ pub async fn a_project_in_deletion_gets_no_shoot(garden: &Garden) {
     let editor: Api<Shoot> =
         Api::namespaced(garden.editor_of_shoots(IN_DELETION).await.unwrap(), IN_DELETION);
     let words = "Project departing is being deleted, so that namespace garden-departing takes no new Shoot";
-    let late = || garden::shoot_with_pools("late", "local", &json!([]));
-    garden::until_refused_with(words, || try_apply(&editor, "late", late())).await;
-    refused(garden.apply(&editor, "late", late()).await, words);
+    let late = || garden::shoot_with_pools("belated", "local", &json!([]));
+    garden::until_refused_with(words, || try_apply(&editor, "belated", late())).await;
+    refused(garden.apply(&editor, "belated", late()).await, words);
     // A different Project is not concerned.
     let others: Api<Shoot> = garden.admin(NAMESPACE);
-    allowed(try_apply(&others, "late", late()).await);
+    allowed(try_apply(&others, "belated", late()).await);
 }
