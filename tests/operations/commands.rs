@@ -16,6 +16,10 @@ use crate::states;
 /// Commands that are not run, and why. Each must stand in the documentation.
 const NOT_RUN: &[(&str, &str)] = &[
     (
+        r#"kubectl patch seed seed-a --type=merge -p '{"metadata":{"finalizers":null}}'"#,
+        "the Seed has no finalizer here, so it is gone already",
+    ),
+    (
         r#"kubectl -n garden-dev get secret demo.kubeconfig -o jsonpath='{.data.kubeconfig}' | base64 -d >"$kubeconfig""#,
         "the gardenlet writes this Secret, and no gardenlet runs here",
     ),
