@@ -9,7 +9,7 @@ use testkit::{ControlPlane, eventually};
 use crate::programs::{Desk, ProgramOutput, REGISTRIES};
 
 /// A policy is in force some seconds after the creation, and a new kind is found every half minute.
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(90);
 const NAMESPACE: &str = "shoot--dev--demo";
 const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion=true";
 const GARDENLET: &str = "system:serviceaccount:garden:gardenlet";

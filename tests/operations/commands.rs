@@ -153,7 +153,7 @@ const LEAVES: &[(&str, &str, &str)] = &[
 ];
 
 /// The policies are in force, and a watch says something, within this on a busy machine.
-const LIMIT: Duration = Duration::from_secs(150);
+const LIMIT: Duration = Duration::from_secs(90);
 
 struct Clusters {
     garden: ControlPlane,

@@ -14,7 +14,7 @@ const KEY: &str = "<head -c 32 /dev/urandom | base64>";
 /// 32 bytes.
 const A_KEY: &str = "c2VjcmV0Ym94IHdhbnRzIHRoaXJ0eS10d28gYnl0ZXM=";
 /// A CRD is served a moment after the creation; long enough for several runs of kubectl on a busy machine.
-const SOON: Duration = Duration::from_secs(150);
+const SOON: Duration = Duration::from_secs(90);
 
 /// The block of the documentation.
 fn documented() -> Result<String> {

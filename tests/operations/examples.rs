@@ -10,7 +10,7 @@ use crate::programs::{Desk, ProgramOutput, REGISTRIES, documents, root};
 
 /// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(90);
 
 const FOLDER: &str = "docs/operate/examples";
 

@@ -11,7 +11,7 @@ use crate::programs::Desk;
 
 /// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(90);
 
 /// A request of `openssl req` for the client certificate of the gardenlet of seed-a, in base64.
 const CERTIFICATE_REQUEST: &str = concat!(

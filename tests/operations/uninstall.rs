@@ -15,7 +15,7 @@ use crate::programs::{Desk, REGISTRIES};
 
 /// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(90);
 
 /// Creates objects of any kind by kubectl and returns the identities of the objects.
 async fn make(desk: &Desk, objects: &[Value]) -> Vec<String> {

@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Moto, PlayedKubelet, eventually, grant_chart};
 
 /// Longer than any of these steps takes on a busy machine.
-const SOON: Duration = Duration::from_secs(180);
+const SOON: Duration = Duration::from_secs(60);
 /// As whom the provider acts.
 const USER: &str = "provider-aws";
 /// One that the Clusters of these seeds have pools in.

@@ -52,7 +52,7 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(15);
 /// Longer than two reports of a SubnetIsolation are apart.
 const NAMED_WITHIN: Duration = Duration::from_secs(30);
 /// Longer than each step before the failover takes on a busy machine.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 /// Pause between two operations on an object, in the place of the runner.
 const PAUSE: Duration = Duration::from_millis(200);
 /// A finalizer of a controller that is gone.

@@ -35,7 +35,7 @@ const RESOURCE_MANAGER: &str = "system:serviceaccount:garden:resource-manager";
 const GARDENLET: &str = "system:serviceaccount:garden:gardenlet";
 const SEEDS: &str = "gardener.cloud:system:seeds";
 /// For a busy machine.
-pub const SOON: Duration = Duration::from_secs(180);
+pub const SOON: Duration = Duration::from_secs(60);
 
 pub struct World {
     plane: ControlPlane,

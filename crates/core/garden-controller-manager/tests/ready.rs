@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// Longer than a start and an election take on a busy machine.
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_secs(60);
 
 struct Manager {
     health: u16,

@@ -30,7 +30,7 @@ use testkit::{Asked, ControlPlane, Relay, Server, apply_crds, free_port};
 use tokio::time::interval;
 
 /// Longer than a start, an election and some hundred writes take on a busy machine.
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_secs(60);
 /// Objects that a controller reconciles in parallel. In this test a single controller has work.
 const WORKERS: usize = 5;
 /// New Projects for each process that is stopped. A Project takes four writes, and a process that has just

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 const PROJECT: &str = "garden-dev";
 /// For a busy machine.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 /// The controllers that subscribe to the watch, by the names in metrics.
 const SUBSCRIBERS: [&str; 13] = [
     "backup-entry-placement",

@@ -23,7 +23,7 @@ const SHOOTS: usize = 250;
 /// these pages do not count.
 const AT_MOST: u64 = 25 * 1024;
 /// A first round over all shoots on a busy machine.
-const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(300);
+const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(60);
 const CONDITIONS: usize = 5;
 /// Interval of the checks of shoots, if the environment sets the interval.
 const CARE: &str = "REPOT_IDLE_CARE";

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use context::context;
 
 /// For a busy machine.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 /// The controllers that subscribe to the watch, by the names in metrics.
 const SUBSCRIBERS: [&str; 4] = ["care", "shoot", "shoot-state", "shoot-zone"];
 

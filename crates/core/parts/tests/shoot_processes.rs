@@ -24,7 +24,7 @@ use runtime::client::{Cluster, Shoot};
 use testkit::{PlayedKubelet, Server, eventually, free_port};
 
 /// Longer than a start on a busy machine.
-const READY_WITHIN: Duration = Duration::from_secs(90);
+const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Seconds from the fence to the end of the last watch, as docs/understand/ownership.md states.
 const ENDS_WITHIN: u64 = 65;
 

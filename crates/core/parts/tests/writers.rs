@@ -18,7 +18,7 @@ use testkit::{PlayedKubelet, eventually};
 use parts_fixture::{NAMESPACE, World};
 
 /// Longer than a controller needs on a busy machine.
-const SOON: Duration = Duration::from_secs(90);
+const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_writer_without_labels_holds_the_hand_over() -> Result<()> {

@@ -21,7 +21,7 @@ use crate::wait::eventually;
 /// Far longer than a start takes. A start takes about five seconds on an idle machine with two cores, and
 /// tests start up to eight control planes at once. The end of a process is noticed immediately, so the
 /// timeout only bounds a process that hangs.
-const READY_WITHIN: Duration = Duration::from_secs(240);
+const READY_WITHIN: Duration = Duration::from_secs(90);
 
 /// A test's API server lives for a minute or two, and the garbage is gone afterwards. Later collection saves
 /// a sixth of the CPU time, and the limit bounds the memory.

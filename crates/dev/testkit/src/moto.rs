@@ -17,7 +17,7 @@ use crate::wait::eventually;
 /// Longer than Python needs to load moto on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Longer than moto needs to load EC2 on a busy machine.
-const REGION_WITHIN: Duration = Duration::from_secs(180);
+const REGION_WITHIN: Duration = Duration::from_secs(90);
 
 /// A running server.
 pub struct Moto {

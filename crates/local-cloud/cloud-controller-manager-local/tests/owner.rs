@@ -18,7 +18,7 @@ use testkit::{OwnerRecord, Server, eventually};
 use world::{CLUSTER, UNINITIALIZED, World, instance, is_tainted};
 
 /// Longer than a manager needs for a restart on a busy machine.
-const BEGINS_WITHIN: Duration = Duration::from_secs(120);
+const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 /// Nodes of the test; all instances exist from the start.
 const NODES: [&str; 6] = ["early", "first", "silent", "lost", "never", "again"];
 

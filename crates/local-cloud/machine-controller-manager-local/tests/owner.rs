@@ -17,7 +17,7 @@ use world::{CLUSTER, account};
 
 const OVER: Duration = OwnerRecord::OUTLASTS_AN_ANSWER;
 /// Longer than a manager needs to begin anew on a busy machine.
-const BEGINS_WITHIN: Duration = Duration::from_secs(120);
+const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 
 struct World {
     plane: ControlPlane,

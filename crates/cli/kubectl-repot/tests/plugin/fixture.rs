@@ -16,7 +16,7 @@ use testkit::{ControlPlane, apply, apply_crds};
 
 pub const NAMESPACE: &str = "garden-dev";
 /// Many times the duration of a request, also on a busy machine.
-pub const SOON: Duration = Duration::from_secs(120);
+pub const SOON: Duration = Duration::from_secs(60);
 pub struct Fixture {
     pub plane: ControlPlane,
     pub client: Client,

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 /// Far longer than any step takes: each takes well under five seconds on an idle machine with two cores. Only
 /// the Job controller's pauses are longer: 10 s after the first failed pod, then 20 s, then 40 s. A busy
 /// machine has more failed pods before the test has noticed and fixed the cause.
-pub const SOON: Duration = Duration::from_secs(150);
+pub const SOON: Duration = Duration::from_secs(60);
 
 pub struct World {
     pub admin: Client,

@@ -25,7 +25,7 @@ use crate::{
 
 const NAMESPACE: &str = "shoot--toy--hanging";
 /// Much longer than each step takes.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 
 type By = ExtensionReconciler<Worker, WorkerActuator<ToyMachines>>;
 

@@ -29,7 +29,7 @@ use crate::{
 
 const NAMESPACE: &str = "shoot--toy--isolated";
 /// Far longer than each step takes.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Names of machines in each zone, for each change in order.
 type Story = Vec<BTreeMap<String, Vec<String>>>;

@@ -26,7 +26,7 @@ use crate::{
 
 const NAMESPACE: &str = "shoot--toy--podsfirst";
 /// Much longer than a reconciliation takes.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Fails if the Worker waits for machines elsewhere before the MachineDeployment of the zone is deleted.
 pub async fn pods_leave_before_capacity_is_awaited(seeds: &Seeds) -> Result<()> {

@@ -21,7 +21,7 @@ use crate::{
 
 const NAMESPACE: &str = "shoot--toy--told";
 /// Far longer than each step takes.
-const SOON: Duration = Duration::from_secs(240);
+const SOON: Duration = Duration::from_secs(60);
 
 pub async fn what_keeps_machines_is_told(seeds: &Seeds) -> Result<()> {
     seeds.shoot(NAMESPACE, ("cloudprovider", &[])).await?;

@@ -35,7 +35,7 @@ use tokio::{sync::watch, task::yield_now};
 use crate::world::{Seeds, TEST, create, object, proven, reconciler, text};
 
 /// Far longer than each step takes.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 /// Awaits between a change and the answer: more than the test skips at a time, so that work is dropped
 /// between any two changes.
 const SLOWNESS: usize = 16;

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused, until_allowed};
 
 /// Longer than garden-controller-manager takes on a slow machine, and than its period for refused domains.
-const SOON: Duration = Duration::from_secs(180);
+const SOON: Duration = Duration::from_secs(120);
 /// The project of the attacker.
 const ATTACKERS: &str = "garden-attackers";
 const DOMAIN: &str = "apps.customer.test";

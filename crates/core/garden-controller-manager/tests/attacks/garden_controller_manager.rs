@@ -27,7 +27,7 @@ use crate::garden::{
 };
 
 /// Longer than garden-controller-manager takes for a change on a slow machine.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A quota of zero Pods would stop the processes of the garden.
 pub async fn it_bounds_projects_alone(garden: &Garden) {

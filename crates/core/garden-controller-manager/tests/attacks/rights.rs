@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Longer than garden-controller-manager takes for a change on a slow machine.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 const RBAC: &str = "rbac.authorization.k8s.io";
 const RESERVED: &str = "are reserved for the rights of seeds; use other names and labels";
 

@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 use testkit::eventually;
 
 /// Longer than several pauses of a controller (10 s each) in sequence on a slow machine.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 /// The monitor period in these tests.
 const SILENCE_BORNE: Duration = Duration::from_secs(8);
 /// Much shorter than the monitor period, so that a machine that stalls for seconds does not make the

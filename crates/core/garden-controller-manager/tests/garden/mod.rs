@@ -49,8 +49,8 @@ pub const WITH_BACKUPS: &str = "with-backups";
 /// The namespace of a Project in deletion.
 pub const IN_DELETION: &str = "garden-departing";
 /// The API server takes a policy into account a second after it was made, and a kind that it does not know
-/// yet it looks for every half minute. Five times as long, for a busy machine.
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
+/// yet it looks for every half minute. Three times as long, for a busy machine.
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(90);
 
 /// A garden and its users.
 pub struct Garden {

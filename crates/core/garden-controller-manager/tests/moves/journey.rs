@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::garden::{self, Garden, NAMESPACE, allowed, operation};
 
 /// Many times the controller's duration, also on a slow machine.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 /// Shorter than the requeue interval of a move that waits.
 const AT_ONCE: Duration = Duration::from_secs(45);
 

@@ -22,7 +22,7 @@ use crate::{
     takeover::{ask_for, check_owners},
 };
 
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 const RENEWED: &str = "renewed";
 
 /// The seed is healthy or unhealthy: its owner record was deleted, and its etcd has sealed its epoch.

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Many times the controller's duration, also on a slow machine.
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(60);
 /// Much shorter than the monitor period here, so that a machine that stalls for seconds does not make the
 /// gardenlet look silent.
 const RENEWED_EVERY: Duration = Duration::from_millis(250);

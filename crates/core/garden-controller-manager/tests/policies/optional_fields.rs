@@ -29,7 +29,7 @@ const AT_A_TIME: usize = 8;
 /// Less than the number of objects that the schemas give. Fewer objects prove nothing.
 const LEAST_OBJECTS: usize = 150;
 /// Longer than the API server takes to read a policy.
-const SOON: Duration = Duration::from_secs(150);
+const SOON: Duration = Duration::from_secs(90);
 
 /// Users whose writes meet the policies.
 struct Writers {

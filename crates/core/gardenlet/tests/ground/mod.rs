@@ -27,7 +27,7 @@ pub const DNS_ZONE: &str = "internal.example.test";
 /// The identity of the gardenlet's seed.
 pub const OURS: &str = "seed-a-uid";
 /// Several tries with their pauses on a busy machine.
-pub const SOON: Duration = Duration::from_secs(180);
+pub const SOON: Duration = Duration::from_secs(60);
 /// Stack of the thread of a test: the default stack of a test thread overflows in a long test.
 const STACK: usize = 16 << 20;
 

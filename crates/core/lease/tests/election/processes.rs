@@ -23,7 +23,7 @@ const DEFAULT: [u64; 3] = [15_000, 10_000, 2000];
 /// Three candidates: the first acts, the second is stopped or dead, the third takes over.
 const CANDIDATES: usize = 3;
 /// Long enough for a start of the API server on a busy machine and an election after the start.
-const LONG: Duration = Duration::from_secs(90);
+const LONG: Duration = Duration::from_secs(60);
 /// Delay of a hand-over on a busy machine: waiting requests, processes that are not scheduled. Much less than
 /// a lease duration.
 const BUSY: Duration = Duration::from_secs(8);

@@ -18,7 +18,7 @@ pub const OWNER: &str = "owner.demo.dev.internal.example";
 pub const EPOCH: &str = "epoch.owner.demo.dev.internal.example";
 
 /// Longer than a check takes on a busy machine, also where some servers do not answer.
-const WITHIN: Duration = Duration::from_secs(150);
+const WITHIN: Duration = Duration::from_secs(60);
 
 pub fn claim() -> OwnershipClaim {
     OwnershipClaim::new(OWNER, "seed-a", 3).unwrap()

@@ -19,7 +19,7 @@ use testkit::{ControlPlane, eventually};
 pub const ACCOUNT: &str = "cloud";
 pub const CLUSTER: &str = "shoot--dev--web";
 /// The API server applies granted rights a moment later. This bound is far longer.
-pub const SOON: Duration = Duration::from_secs(120);
+pub const SOON: Duration = Duration::from_secs(60);
 
 pub fn made<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()

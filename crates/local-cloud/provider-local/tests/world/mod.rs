@@ -57,7 +57,7 @@ pub const MANAGER_OF_TEST: runtime::client::apply::FieldManager =
 
 /// Far longer than any of these operations takes: a few seconds on an idle machine, including the start of
 /// the process.
-pub const SOON: Duration = Duration::from_secs(120);
+pub const SOON: Duration = Duration::from_secs(70);
 /// The name of the seed under test.
 pub const THIS_SEED: &str = "this-seed";
 /// Zone of the DNS server.
