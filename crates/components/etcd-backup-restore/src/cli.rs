@@ -36,7 +36,8 @@ pub enum Command {
     Prepare(Box<PrepareArgs>),
     /// Copy snapshots from one store to another.
     Copy(Box<CopyArgs>),
-    /// Keep an etcd equal to a source etcd, revision by revision.
+    /// Keep an etcd equal to a source etcd, revision by revision. Hidden: known gaps of the proof are open.
+    #[command(hide = true)]
     Follow(Box<FollowArgs>),
 }
 
