@@ -97,7 +97,7 @@ fn reserved_domain(text: &str) -> Result<ReservedDomain, String> {
 /// The resources of Kubernetes that a quota may bound: objects that role `admin` of Kubernetes may create.
 /// The garden runs no workload of projects, and each object is in the etcd of the garden. Policy
 /// `garden-controller-manager-quota` has the same list.
-pub const KUBERNETES_RESOURCES: [&str; 22] = [
+pub const KUBERNETES_RESOURCES: [&str; 24] = [
     "pods",
     "persistentvolumeclaims",
     "services",
@@ -120,6 +120,8 @@ pub const KUBERNETES_RESOURCES: [&str; 22] = [
     "count/ingresses.networking.k8s.io",
     "count/networkpolicies.networking.k8s.io",
     "count/poddisruptionbudgets.policy",
+    "count/resourceclaims.resource.k8s.io",
+    "count/resourceclaimtemplates.resource.k8s.io",
 ];
 
 /// A bound in the ResourceQuota of a project.

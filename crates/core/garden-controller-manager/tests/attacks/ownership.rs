@@ -331,6 +331,10 @@ pub async fn the_source_writes_no_metadata_but_that_of_its_work(garden: &Garden)
         "may not write a finalizer of Shoot meta more than once",
     );
     allowed(write(json!({"finalizers": ["x/y"]})).await);
+    // A user must not stop the gardenlet by a repetition.
+    let repeated = json!({"metadata": {"finalizers": ["gardener", "gardener"]}});
+    allowed(garden.patch(&admin, "meta", repeated).await);
+    allowed(write(json!({"labels": {"shoot.gardener.cloud/status": "unhealthy"}})).await);
     let released = json!({"metadata": {"finalizers": null}});
     allowed(garden.patch(&admin, "meta", released).await);
 }
