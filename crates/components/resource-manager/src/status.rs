@@ -42,6 +42,16 @@ impl Verdict {
             message: message.into(),
         }
     }
+
+    /// [`APPLIED`]: nothing is left to do.
+    #[must_use]
+    pub fn all_applied() -> Self {
+        Self::new(
+            ConditionStatus::True,
+            "ApplySucceeded",
+            "All resources are applied.",
+        )
+    }
 }
 
 /// The changes of a status. A `None` field stays unchanged.

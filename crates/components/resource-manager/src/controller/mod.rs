@@ -118,8 +118,13 @@ impl Controller {
     ) -> Result<Next> {
         let (uid, generation) = (resource.uid(), resource.metadata.generation);
         match self.ledger.begin(owner, uid.as_deref(), generation, target) {
+            // The objects are as applied. The condition may tell of a time in which the API server was away.
             Todo::Judge => {
-                self.report(resource, owner, self.judge(owner)).await?;
+                let report = Report {
+                    applied: Some(Verdict::all_applied()),
+                    ..self.judge(owner)
+                };
+                self.report(resource, owner, report).await?;
                 return Ok(Next::Change);
             }
             Todo::Later(after) => return Ok(Next::After(after)),
@@ -144,14 +149,7 @@ impl Controller {
         let Some(outcome) = outcome else {
             return Ok(Next::Change);
         };
-        let applied = match outcome.verdict {
-            Some(verdict) => verdict,
-            None => Verdict::new(
-                ConditionStatus::True,
-                "ApplySucceeded",
-                "All resources are applied.",
-            ),
-        };
+        let applied = outcome.verdict.unwrap_or_else(Verdict::all_applied);
         let judged = match &outcome.checksum {
             // No object was changed now or before.
             None if self.ledger.items(owner).is_empty() => Report::default(),

@@ -24,7 +24,7 @@ testkit::scenarios! {
     keeping::{objects_are_kept, objects_are_kept_half_way},
     annotations::{of_objects, of_immutable_objects, of_deletion, of_managed_resources},
     refused::{wrong_manifests, another_s_object},
-    away::{a_shoot_that_is_away, a_shoot_without_a_way},
+    away::{a_shoot_that_is_away, a_shoot_that_is_away_for_a_moment, a_shoot_without_a_way},
     filled::{a_shoot_that_its_users_have_filled},
     owner::{
         a_shoot_that_is_lost,
