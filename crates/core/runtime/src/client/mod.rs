@@ -8,6 +8,7 @@ mod credentials;
 pub mod informer;
 mod multiplexed;
 mod pooled;
+mod unprocessed;
 pub mod wait;
 pub mod wait_progress;
 

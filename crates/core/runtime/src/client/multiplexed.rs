@@ -18,7 +18,9 @@ use kube::{
 };
 use permit::{PermittedConnector, Unanswered};
 use rustls::client::Resumption;
-use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
+use tower::{BoxError, ServiceBuilder, retry::RetryLayer, util::BoxCloneSyncService};
+
+use crate::client::unprocessed::RepeatUnprocessed;
 
 /// Interval of HTTP/2 pings. A connection that carries only watches is silent for minutes.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -71,14 +73,16 @@ pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
         .http2_keep_alive_interval(PING_EVERY)
         .http2_keep_alive_timeout(PONG_WITHIN)
         .build::<_, Body>(connector);
-    layered(config, connections, loose)
+    layered(config, connections, loose, Some(RepeatUnprocessed::new()))
 }
 
 /// Adds the layers that each request to the cluster needs. `frame` converts each piece of an answer.
+/// `repeat`: for connections of HTTP/2.
 pub(crate) fn layered<C>(
     config: &Config,
     connections: Client<C, Body>,
     frame: fn(Frame<Bytes>) -> Frame<Bytes>,
+    repeat: Option<RepeatUnprocessed>,
 ) -> kube::Result<Sender>
 where
     C: Connect + Clone + Send + Sync + 'static,
@@ -88,6 +92,7 @@ where
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
+        .option_layer(repeat.map(RetryLayer::new))
         .map_err(BoxError::from)
         .service(Unanswered(connections));
     Ok(BoxCloneSyncService::new(service))

@@ -29,7 +29,7 @@ const IDLE_FOR: Duration = Duration::from_secs(30);
 pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
     let tcp = PermittedConnector::new(config.connect_timeout);
     let connector = config.rustls_https_connector_with_connector(tcp)?;
-    layered(config, pool(connector), loose)
+    layered(config, pool(connector), loose, None)
 }
 
 /// As [`sender`]. In addition, a connection ends when no byte is read or written for the timeouts of the
@@ -41,7 +41,7 @@ pub(crate) fn sender_with_timeouts(config: &Config) -> kube::Result<Sender> {
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    layered(config, pool(connector), loose)
+    layered(config, pool(connector), loose, None)
 }
 
 fn pool<C: Connect + Clone>(connector: C) -> Client<C, Body> {
