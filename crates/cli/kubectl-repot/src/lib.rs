@@ -23,6 +23,7 @@
 //! | `history` | the duration of former moves |
 //! | `generate` | completions of shells and the page for man |
 //! | `age`, `table` | times and tables as text |
+//! | `terminal` | texts of users without control characters |
 
 pub mod age;
 pub mod answer;

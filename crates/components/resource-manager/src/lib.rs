@@ -16,8 +16,11 @@
 //! | `kinds` | the kinds that clusters serve, stored once for equal clusters |
 //! | `target` | a target cluster: connection, back-off |
 //! | `watches` | the state of objects, in a few bytes for each |
-//! | `ledger`, `wakes` | the ManagedResources to process, and the reason |
-//! | `controller` | read, decide, write |
+//! | `ledger` | whether a ManagedResource has to be applied again |
+//! | `wakes` | the ManagedResources that changes of Secrets and objects wake |
+//! | `controller` | chooses between apply, judge and wait, and writes objects and the status |
+//! | `trouble` | why an object is not in the wanted state, and the next action |
+//! | `flags`, `names`, `numbers` | the command line, names and bounds, metrics |
 
 mod controller;
 pub mod flags;

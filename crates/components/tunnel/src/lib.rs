@@ -19,7 +19,7 @@
 //! | requests of kube-apiserver | [`server::front`] |
 //! | the agent's connection | [`agent`] |
 //! | allowed targets of an agent | [`agent::reach`] |
-//! | bytes in both directions | [`pipe`] |
+//! | bytes in both directions, headers between server and agents | [`pipe`], [`headers`] |
 //! | the reverse direction: from pods to the API server | [`api_proxy`] |
 //!
 //! Promises

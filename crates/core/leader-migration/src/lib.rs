@@ -16,6 +16,7 @@
 //! | `flags`, `duration`, `print` | the settings, and a command line for the settings (feature `clap`) |
 //! | `run` | both locks, in order |
 //! | `locks` | a whole process: the controllers under each lock |
+//! | `error` | errors with the remedy |
 //!
 //! No feature is on by default. An author without `yaml` builds a [`Migration`] from Rust. The feature
 //! `metrics` adds `Metrics::register` of the crate `lease`.

@@ -34,10 +34,12 @@
 //! |---|---|
 //! | `election_record`, `observation`, `decision` | pure: content of a Lease, observation, next step |
 //! | `lock`, `terms`, `timing` | the identity of a lock, the terms of all holders, the durations |
+//! | `identity` | the identity of a candidate |
 //! | `candidate`, `tenure`, `elector` | waiting for a lock, holding the lock, and work under the lock |
 //! | `participant`, `ended` | shared: the process in the election, and the end of an election |
 //! | `store`, `view`, `announce` | the Lease at the API server, Events |
 //! | `metrics`, `families` | the state of all locks, and the metrics of Prometheus (feature `metrics`) |
+//! | `mutation` | faults for the simulation, so that the simulation can fail |
 
 mod announce;
 mod candidate;

@@ -22,6 +22,7 @@
 //! | `trim` | the part of a Shoot that a watch of all Shoots keeps |
 //! | `owner_terms` | the hash of the owner terms of a Seed |
 //! | `seed_choice` | whether a seed may host a shoot |
+//! | `seed_use` | whether a Shoot or a BackupEntry needs a Seed |
 //! | `takeover` | the conditions of a takeover that the status of the Shoot reports |
 //! | `credentials` | the Secrets of the garden that a seed reads |
 //! | `domain` | the domain of a Shoot before the reservation |

@@ -1,7 +1,7 @@
 //! The files of modules: each module belongs to a single crate, and a module with children is a folder.
 //!
 //! A `#[path]` into a different crate compiles a copy of a file that the owner changes without a look at the
-//! copy. A development crate below `crates/dev` shares such code.
+//! copy. A development crate below `crates/dev` shares such code. A table of modules names each module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,6 +27,7 @@ pub fn breaches(root: &Path) -> Result<Vec<String>> {
     }
     let mut breaches = shared_by_path(&crates, &files);
     breaches.extend(beside_folders(&files));
+    breaches.extend(files.iter().flat_map(|(file, text)| missing_in_table(file, text)));
     Ok(breaches)
 }
 
@@ -101,9 +102,63 @@ fn beside_folders(files: &BTreeMap<PathBuf, String>) -> Vec<String> {
     beside.collect()
 }
 
+/// A line for each module that the table of modules in the same file does not name. A reader who looks for a
+/// module trusts such a table. Modules of tests need no row.
+fn missing_in_table(file: &Path, text: &str) -> Vec<String> {
+    let head: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("//!")).collect();
+    let begins_table = |line: &&str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        cells.iter().any(|cell| ["file", "module"].contains(cell))
+    };
+    if !head.iter().any(begins_table) {
+        return Vec::new();
+    }
+    let named: BTreeSet<&str> = head
+        .iter()
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .flat_map(|name| name.split("::"))
+        .collect();
+    let mut attributes = Vec::new();
+    let mut missing = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("#[") {
+            attributes.push(line);
+            continue;
+        }
+        let attributes = std::mem::take(&mut attributes);
+        let is_test = attributes.iter().any(|attribute| attribute.contains("cfg(test)"));
+        if let Some(module) = declared_module(line).filter(|module| !is_test && !named.contains(module)) {
+            missing.push(format!(
+                "{}: the table of modules has no row for `{module}`",
+                file.display()
+            ));
+        }
+    }
+    missing
+}
+
+/// The name in `mod name;`, with any visibility.
+fn declared_module(line: &str) -> Option<&str> {
+    let (before, name) = line.strip_suffix(';')?.rsplit_once("mod ")?;
+    let is_declaration = before.is_empty() || (before.starts_with("pub") && before.ends_with(' '));
+    is_declaration.then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_module_that_the_table_does_not_name_is_found() {
+        let text = "//! Parts.\n//!\n//! | file | purpose |\n//! |---|---|\n//! | `one`, [`two::inner`] | both |\n\n\
+                    mod one;\npub(crate) mod two;\npub mod three;\n#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;\n";
+        assert_eq!(
+            missing_in_table(Path::new("crates/core/parts/src/lib.rs"), text),
+            ["crates/core/parts/src/lib.rs: the table of modules has no row for `three`"]
+        );
+        let without_table = text.replace("| file |", "| topic |");
+        assert!(missing_in_table(Path::new("a.rs"), &without_table).is_empty());
+    }
 
     fn files(files: &[(&str, &str)]) -> BTreeMap<PathBuf, String> {
         let file = |(path, text): &(&str, &str)| (PathBuf::from(path), (*text).to_owned());

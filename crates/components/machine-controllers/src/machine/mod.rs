@@ -9,7 +9,7 @@
 //! | `silence`, `ended_instances` | the end of instances of an isolated zone under a silent API |
 //! | `request` | the deletion that a user asks for on the Node |
 //! | `token` | the bootstrap token for the kubelet |
-//! | `out_of_service`, `power` | the Node of an instance that is off |
+//! | `out_of_service`, `power`, `power_query` | the Node of an instance that is off |
 //! | `identity`, `status` | the instance and the Node of a Machine, and its status |
 //! | `configuration` | timeouts of a Machine, and the conditions of an unhealthy Node |
 //! | `node_template` | labels, annotations and taints of the Node |

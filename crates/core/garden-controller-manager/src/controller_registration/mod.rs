@@ -10,7 +10,6 @@
 //! |---|---|
 //! | `need` | which kinds and types of objects a shoot and a seed have |
 //! | `choice` | which registrations serve them, and what has to be written |
-//! | `changes` | which seeds a change concerns |
 //! | `sources` | what is watched and how little of it is kept |
 //! | `controller` | each seed: writes and takes away |
 //! | `registrations` | keeps a registration that is in use |

@@ -10,6 +10,14 @@
 //!
 //! The condition `OwnerServersAgree` warns of Seeds with different DNS servers for the owner records of the
 //! same zone.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `controller`, `liveness` | silence of a seed's Lease, and the conditions of the Seed |
+//! | `shoot_conditions`, `condition_metrics` | conditions of Shoots in a silent seed; conditions of Seeds as a metric |
+//! | `protection` | the finalizer `core.gardener.cloud/seed`: what a Seed in deletion waits for |
+//! | `namespace` | the namespace of the Seed in the garden |
+//! | `owner_servers` | the condition `OwnerServersAgree` |
 
 mod condition_metrics;
 mod controller;

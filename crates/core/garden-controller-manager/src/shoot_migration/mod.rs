@@ -30,6 +30,7 @@
 //! | `change` | the result as a single conditional write |
 //! | `former_seeds` | entries of deleted Seeds |
 //! | `move_metrics` | wanted moves, takeovers and former seeds as metrics |
+//! | `controller` | the reconcile loop |
 
 mod approval;
 mod capacity;

@@ -20,6 +20,7 @@
 //! | `sightings` | how long Leases and operations have been unchanged, as seen by this process |
 //! | `seen` | the sightings of this process: the watch of Leases |
 //! | `obstacle` | why a shoot may not be taken over |
+//! | `host_clock` | whether permits end while a hypervisor pauses a machine of the source |
 //! | `servers` | whether the seeds use the same DNS servers, and whether all processes have an owner check |
 //! | `next_step` | the steps of the controller, and the requests of operators |
 //! | `approval` | the recorded approval |

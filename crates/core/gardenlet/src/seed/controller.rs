@@ -39,9 +39,9 @@ use super::{
         ComponentDeployment, backup_bucket, edge_address, emergency_stop, gardenlet, system_components,
     },
     fence::{self, FenceReport},
-    in_use::{self, SeedUse},
     lease::LEASE_DURATION,
     leftovers,
+    without_shoots::{self, SeedUse},
 };
 use crate::{Context, MANAGER};
 
@@ -281,14 +281,14 @@ impl SeedController {
 
     async fn record_use(&self, seed: &Seed) -> Result<()> {
         if self.shoots_here(seed).await?.is_none() {
-            in_use::record(&self.context, SeedUse::Free).await?;
+            without_shoots::record(&self.context, SeedUse::Free).await?;
             // The second read finds a shoot that was created after the first read. A later shoot records the
             // use before its first flow.
             if self.shoots_here(seed).await?.is_none() {
                 return Ok(());
             }
         }
-        in_use::record(&self.context, SeedUse::InUse).await
+        without_shoots::record(&self.context, SeedUse::InUse).await
     }
 
     /// Number of shoots that are in the seed or assigned to the seed, with the name of the first.

@@ -3,7 +3,7 @@
 //! With HTTP/2 a server can ask its clients to open a new connection (GOAWAY, RFC 9113, section 6.8). A
 //! kube-apiserver does so now and then (`--goaway-chance`), and when the kube-apiserver ends. The server then
 //! names the last processed request of the connection. Later requests fail, although a repetition is safe.
-//! The HTTP client does not repeat these requests.
+//! The same holds for a stream that the server refuses. The HTTP client does not repeat these requests.
 
 use std::{error::Error, future::Ready};
 
@@ -55,14 +55,16 @@ impl<R> Policy<Request<Body>, R, BoxError> for RepeatUnprocessed {
     }
 }
 
-/// Whether the server has ended the connection in order, and before this request. The HTTP/2 library gives
-/// this error to the requests after the last processed request alone; other requests of the connection get
-/// their answers, or an I/O error.
+/// Whether the server has ended the connection in order, and before this request, or has refused the stream
+/// of this request. The HTTP/2 library gives the error of an ended connection to the requests after the last
+/// processed request alone. Other requests of the connection get their answers, or an I/O error.
 fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            return error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR);
+            let is_ended = error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
+            let is_refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+            return error.is_remote() && (is_ended || is_refused);
         }
         cause = error.source();
     }

@@ -6,13 +6,15 @@
 //! | [`access`] | connections and paces that all clients of a process share |
 //! | [`client`] | signs, sends, reads; waits where EC2 throttles; repeats calls that only read |
 //! | [`call`] | a call with an action and parameters |
+//! | `account`, `pace` | the keys of an account, and the pace of all calls of the account |
+//! | `skew`, `token` | a wrong clock, and client tokens |
 //! | [`refusal`] | the refusals of EC2, and the party that has to act |
 //! | [`tags`] | the tags by which a seed finds the objects of a cluster |
 //! | [`zones`], [`network`], [`routing`], [`acls`], [`instances`] | the calls |
 //! | [`termination`] | how an instance is asked to end, and how a hanging end is forced |
 //! | [`identity`] | the account of the keys, compared before an object counts as gone |
 //! | [`infrastructure`] | makes and removes all parts of a shoot without the machines |
-//! | [`machines`] | makes, finds and removes machines |
+//! | [`machines`], `disks` | makes, finds and removes machines; the disks of an image |
 //! | [`isolation`] | closes and opens a zone of a shoot |
 //!
 //! Promises

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    seed::in_use::{self, SeedUse},
+    seed::without_shoots::{self, SeedUse},
     shoot::{
         flows::{delete_flow, force_delete_flow, migrate_flow, reconcile_flow, sleep_flow},
         operation_hooks::{OperationHooks, PlanSteps},
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     pace: &Pace,
 ) -> Result<(), Failure> {
     if operation.deploys() {
-        let recorded = in_use::record(context, SeedUse::InUse).await;
+        let recorded = without_shoots::record(context, SeedUse::InUse).await;
         recorded.map_err(|error| outside("Collecting facts", error))?;
     }
     let mut facts = Facts::new(
