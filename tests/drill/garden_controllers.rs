@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
-use garden_controller_manager::{Config, Context, controllers, shoots};
+use garden_controller_manager::{Config, Context, backup_entries, controllers, shoots};
 use kube::Client;
 use runtime::{
     client::{Garden, Permit},
@@ -29,6 +29,7 @@ pub fn start_with(garden: &Client, names: &[&'static str], flags: &[String]) -> 
     let client = Garden::new(garden.clone(), &Permit::sole("the drill"));
     let context = Context {
         shoots: shoots::watch(&client),
+        backup_entries: backup_entries::watch(&client),
         garden: client,
         config: Arc::new(Config::try_parse_from(flags)?),
         events: Events::new(garden.clone(), "garden-controller-manager"),

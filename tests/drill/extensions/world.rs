@@ -360,6 +360,7 @@ async fn start(
     let garden = Garden::new(manager.clone(), &permit);
     let of_garden = garden_controller_manager::Context {
         shoots: garden_controller_manager::shoots::watch(&garden),
+        backup_entries: garden_controller_manager::backup_entries::watch(&garden),
         garden,
         config: Arc::new(garden_controller_manager::Config::parse_from([
             "garden-controller-manager",

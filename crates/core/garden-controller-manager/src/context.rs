@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::gardencore::Shoot;
+use api::gardencore::{BackupEntry, Shoot};
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Resource, runtime::Controller};
 use runtime::{
@@ -28,6 +28,8 @@ pub struct Context {
     pub garden: Garden,
     /// All Shoots, for all controllers: [`shoots::watch`](crate::shoots::watch).
     pub shoots: SharedWatch<Shoot>,
+    /// All BackupEntries, for all controllers: [`backup_entries::watch`](crate::backup_entries::watch).
+    pub backup_entries: SharedWatch<BackupEntry>,
     /// Flags.
     pub config: Arc<Config>,
     /// Events in the garden.

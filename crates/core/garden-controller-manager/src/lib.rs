@@ -14,6 +14,7 @@
 //! | [`shoot_zone_expiry`] | Shoot | a zone that was cut off until a time is taken back when that has come |
 //! | [`shoot_state`] | Shoot, ShootState | what a move carries is not lost before the move is over, and gone after it |
 
+pub mod backup_entries;
 pub mod backup_entry_placement;
 mod changes;
 pub mod config;

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
-use garden_controller_manager::{Config, Context, controllers, shoots};
+use garden_controller_manager::{Config, Context, backup_entries, controllers, shoots};
 use manager::{GARDEN_CONTROLLER_MANAGER as SELF, answer_if_asked, assign, start_controllers};
 use runtime::{
     client::{Cluster, Connection, Garden, Permit},
@@ -32,6 +32,7 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
         Context {
             events: Events::new(garden.client().clone(), "garden-controller-manager"),
             shoots: shoots::watch(&garden),
+            backup_entries: backup_entries::watch(&garden),
             garden,
             config: Arc::clone(&config),
             metrics: metrics.clone(),

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Result, ensure};
 use api::gardencore::{Shoot, ShootState};
 use clap::Parser;
-use garden_controller_manager::{Config, Context, controllers, shoots};
+use garden_controller_manager::{Config, Context, backup_entries, controllers, shoots};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -98,6 +98,7 @@ async fn start(relay: &Relay, metrics: &Metrics) -> Result<JoinSet<Result<(), St
     let garden = Garden::new(client.clone(), &Permit::sole("a test"));
     let context = Context {
         shoots: shoots::watch(&garden),
+        backup_entries: backup_entries::watch(&garden),
         garden,
         config: Arc::new(Config::parse_from(["garden-controller-manager"])),
         events: Events::new(client, "garden-controller-manager"),

@@ -35,13 +35,13 @@ struct SeedExtensions {
 pub async fn run(context: Context) {
     let seeds: Api<Seed> = context.garden.cluster_wide();
     let controller = Controller::new(seeds.clone(), watcher::Config::default());
-    let shoots = context.shoots.clone();
-    let (sources, changed) = Sources::watch(&context.garden, shoots.clone(), controller.store());
+    let (shoots, entries) = (context.shoots.clone(), context.backup_entries.clone());
+    let (sources, changed) = Sources::watch(&context, controller.store());
     let controller = controller.reconcile_on(changed);
     let settings = context.runner();
     let reconciler = Arc::new(SeedExtensions { context, sources });
     let running = runner::run(controller, move |_| seeds.clone(), reconciler, settings);
-    shoots.run_beside(running).await;
+    shoots.run_beside(entries.run_beside(running)).await;
 }
 
 impl Reconciler<Seed> for SeedExtensions {
@@ -79,7 +79,7 @@ impl SeedExtensions {
         let sources = &self.sources;
         let registrations = sources.registrations.state();
         let mut needs: Needs = of_seed(seed, &registrations);
-        let (buckets, entries) = (sources.buckets.state(), sources.entries.state());
+        let (buckets, entries) = (sources.buckets.state(), sources.entries.store().state());
         needs.extend(of_backups(&seed.name_any(), &buckets, &entries));
         needs.extend(shoots.iter().flat_map(|shoot| of_shoot(shoot, &registrations)));
         wanted(seed, &registrations, &needs, !shoots.is_empty())

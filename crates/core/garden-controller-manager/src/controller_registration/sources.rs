@@ -16,13 +16,16 @@ use kube::{
 };
 use runtime::{
     Error, Result,
-    client::{Cluster, Garden, apply::Object},
+    client::{Cluster, apply::Object},
     controller::{SharedWatch, runner},
 };
 use tokio::sync::OnceCell;
 
 use super::{choice, need};
-use crate::changes::{self, Keys, cache, concerned};
+use crate::{
+    Context, backup_entries,
+    changes::{self, Keys, cache, concerned},
+};
 
 /// What is known of the garden.
 pub struct Sources {
@@ -30,17 +33,18 @@ pub struct Sources {
     pub registrations: Store<ControllerRegistration>,
     pub installations: Store<ControllerInstallation>,
     pub buckets: Store<BackupBucket>,
-    pub entries: Store<BackupEntry>,
+    pub entries: SharedWatch<BackupEntry>,
     listed: OnceCell<()>,
 }
 
 impl Sources {
     /// Begins to watch, and tells which seeds have to be looked at.
     pub fn watch(
-        garden: &Garden,
-        shoots: SharedWatch<Shoot>,
+        context: &Context,
         seeds: Store<Seed>,
     ) -> (Self, impl Stream<Item = ObjectRef<Seed>> + Send + use<>) {
+        let garden = &context.garden;
+        let (shoots, entries) = (context.shoots.clone(), context.backup_entries.clone());
         let of_shoots = concerned(&shoots, need::seeds_of, content);
         // A registration concerns all seeds: which one it fits is for the choice to say.
         let (registrations, of_registrations) = watched(garden.all(), move |_| {
@@ -55,10 +59,7 @@ impl Sources {
         let (buckets, of_buckets) = watched(garden.all(), |bucket: &BackupBucket| {
             bucket.spec.seed_name.iter().cloned().collect()
         });
-        let (entries, of_entries) = watched(garden.all(), |entry: &BackupEntry| {
-            let has = entry.status.as_ref().and_then(|status| status.seed_name.clone());
-            entry.spec.seed_name.iter().cloned().chain(has).collect()
-        });
+        let of_entries = concerned(&entries, seeds_of_entry, backup_entries::content);
         let all = select_all([
             of_shoots,
             of_registrations,
@@ -90,7 +91,7 @@ impl Sources {
         self.registrations.wait_until_ready().await.map_err(gone)?;
         self.installations.wait_until_ready().await.map_err(gone)?;
         self.buckets.wait_until_ready().await.map_err(gone)?;
-        self.entries.wait_until_ready().await.map_err(gone)
+        self.entries.wait_until_ready().await
     }
 
     /// The shoots that a seed has, is to have, or still cleans up after.
@@ -108,6 +109,11 @@ where
     K: Object + Sync,
 {
     cache(api, runner::few_at_a_time(), seeds)
+}
+
+fn seeds_of_entry(entry: &BackupEntry) -> Keys {
+    let has = entry.status.as_ref().and_then(|status| status.seed_name.clone());
+    entry.spec.seed_name.iter().cloned().chain(has).collect()
 }
 
 /// The fields of a Shoot on which the choice depends. Some fields of the spec in the store belong to further

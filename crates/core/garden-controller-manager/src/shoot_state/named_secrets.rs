@@ -22,7 +22,6 @@ use futures::{
     StreamExt,
     stream::{BoxStream, select_all},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     ResourceExt,
     runtime::{
@@ -37,7 +36,7 @@ use runtime::{
     controller::runner,
 };
 
-use crate::changes::{Keys, cache, cache_trimmed};
+use crate::changes::{Keys, cache, cache_trimmed, trim_metadata};
 
 /// The objects that lead from a Shoot to Secrets.
 #[derive(Clone)]
@@ -180,17 +179,6 @@ fn trim_credentials_binding(binding: &mut CredentialsBinding) {
             ..ObjectReference::default()
         },
         ..CredentialsBindingFields::default()
-    };
-}
-
-fn trim_metadata(metadata: &mut ObjectMeta) {
-    let whole = mem::take(metadata);
-    *metadata = ObjectMeta {
-        name: whole.name,
-        namespace: whole.namespace,
-        uid: whole.uid,
-        resource_version: whole.resource_version,
-        ..ObjectMeta::default()
     };
 }
 

@@ -56,7 +56,7 @@ use super::{
     withdrawal::{self, RoleMeta, end},
 };
 use crate::{
-    Context,
+    Context, backup_entries,
     changes::{self, Keys, cache, concerned},
 };
 
@@ -82,7 +82,7 @@ struct SeedRights {
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
     let namespaces: Api<NamespaceMeta> = context.garden.cluster_wide();
-    let shoots = context.shoots.clone();
+    let (shoots, entries) = (context.shoots.clone(), context.backup_entries.clone());
     let (caches, changed) = Caches::watch(&context);
     let (opened, woken) = mpsc::unbounded();
     let controller =
@@ -96,13 +96,13 @@ pub(super) async fn run(context: Context) {
         opened,
     });
     let running = runner::run(controller, move |_| namespaces.clone(), reconciler, settings);
-    shoots.run_beside(running).await;
+    shoots.run_beside(entries.run_beside(running)).await;
 }
 
 /// All objects of the garden from which rights follow, and the rights that were granted.
 struct Caches {
     shoots: SharedWatch<Shoot>,
-    entries: Store<BackupEntry>,
+    entries: SharedWatch<BackupEntry>,
     chunks: Store<ChunkMeta>,
     roles: Store<RoleMeta>,
     bindings: Store<BindingMeta>,
@@ -116,9 +116,9 @@ impl Caches {
         let garden = &context.garden;
         let granted = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let (sources, of_sources) = SecretSources::watch(garden);
-        let shoots = context.shoots.clone();
+        let (shoots, entries) = (context.shoots.clone(), context.backup_entries.clone());
         let of_shoots = concerned(&shoots, of_namespace, content);
-        let (entries, of_entries) = cache(garden.all(), runner::few_at_a_time(), keys_of_entry);
+        let of_entries = concerned(&entries, keys_of_entry, backup_entries::content);
         let with_buckets = sources.clone();
         let of_entries = of_entries
             .flat_map(move |key| iter(with_buckets.namespaces_of_key(&key)))
@@ -161,7 +161,7 @@ impl Caches {
         let ended = |_| Error::transient("the watch of the garden has ended");
         let listed = async {
             self.shoots.wait_until_ready().await?;
-            self.entries.wait_until_ready().await.map_err(ended)?;
+            self.entries.wait_until_ready().await?;
             self.chunks.wait_until_ready().await.map_err(ended)?;
             self.roles.wait_until_ready().await.map_err(ended)?;
             self.bindings.wait_until_ready().await.map_err(ended)?;
@@ -196,7 +196,7 @@ impl Caches {
             }
         }
         if let Some(seed) = own {
-            let readers = self.entries.state().into_iter();
+            let readers = self.entries.store().state().into_iter();
             let readers = readers.filter_map(|entry| self.sources.bucket_reader(&entry));
             for (reader, (_, secret)) in readers.filter(|(_, (namespace, _))| *namespace == name) {
                 wanted.entry(reader).or_default().secrets.insert(secret);
@@ -212,7 +212,7 @@ impl Caches {
         let mut wanted: BTreeMap<String, Rights> = BTreeMap::new();
         let mut chunks: BTreeMap<String, ChunksOfStates> = BTreeMap::new();
         let mut hosts = BTreeMap::new();
-        for entry in in_namespace(&self.entries, namespace) {
+        for entry in in_namespace(&self.entries.store(), namespace) {
             for seed in seeds_of_entry(&entry) {
                 wanted.entry(seed.to_owned()).or_default().reports = true;
             }
@@ -255,7 +255,7 @@ impl Caches {
                 namespaces.extend(secrets.map(|(namespace, _)| namespace));
             }
         }
-        for entry in self.entries.state() {
+        for entry in self.entries.store().state() {
             if seeds_of_entry(&entry).any(|of_entry| of_entry == seed) {
                 namespaces.extend(entry.namespace());
             }

@@ -9,7 +9,7 @@ use std::{fmt::Debug, fs, panic::Location, path::PathBuf, sync::Arc, time::Durat
 use anyhow::{Context, Result};
 use api::gardencore::{BackupEntry, InternalSecret, InternalSecretFields, Project, Seed, Shoot, ShootState};
 use clap::Parser;
-use garden_controller_manager::{Config, Context as ManagerContext, shoots};
+use garden_controller_manager::{Config, Context as ManagerContext, backup_entries, shoots};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{core::v1::Secret, rbac::v1::Role},
@@ -134,6 +134,7 @@ impl Garden {
         let garden = runtime::client::Garden::new(self.manager.clone(), &Permit::sole("a test"));
         ManagerContext {
             shoots: shoots::watch(&garden),
+            backup_entries: backup_entries::watch(&garden),
             garden,
             config: Arc::new(Config::parse_from(program.iter().chain(flags))),
             events: Events::new(self.manager.clone(), "garden-controller-manager"),

@@ -9,7 +9,7 @@ use api::{
 };
 use clap::Parser;
 use garden_controller_manager::{
-    Config, Context,
+    Config, Context, backup_entries,
     shoot_migration::{self, Verdict, change, decide},
     shoots,
 };
@@ -94,6 +94,7 @@ async fn beside_the_controller(garden: &Garden, flags: &[&str], work: impl Futur
         runtime::client::Garden::new(garden.administrator(), &runtime::client::Permit::sole("a test"));
     let context = Context {
         shoots: shoots::watch(&client),
+        backup_entries: backup_entries::watch(&client),
         garden: client,
         config: Arc::new(Config::parse_from(flags)),
         events: Events::new(garden.administrator(), "garden-controller-manager"),
