@@ -29,9 +29,10 @@ const PROJECT: &str = "garden-dev";
 /// For a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 /// The controllers that subscribe to the watch, by the names in metrics.
-const SUBSCRIBERS: [&str; 13] = [
+const SUBSCRIBERS: [&str; 14] = [
     "backup-entry-placement",
     "controller-registration",
+    "seed-protection",
     "seed-rights",
     "shoot-domain",
     "shoot-hibernation",

@@ -3,25 +3,47 @@
 use api::gardencore::{BackupEntry, Seed, Shoot};
 use kube::ResourceExt;
 
-use crate::{hosting_seed, is_hosted, status};
+use crate::{hosting_seed, is_hosted, status, wanted_seed};
+
+/// Names of the seeds that a shoot needs: the host, the destination of a hosted shoot, and former seeds.
+pub fn seeds_needed_by_shoot(shoot: &Shoot) -> impl Iterator<Item = &str> {
+    let destination = wanted_seed(shoot).filter(|_| is_hosted(shoot));
+    let former = status(shoot).into_iter().flat_map(|status| &status.former_seeds);
+    let present = [hosting_seed(shoot), destination].into_iter().flatten();
+    present.chain(former.map(|former| former.name.as_str()))
+}
 
 /// Whether the seed hosts the shoot, is the destination of a hosted shoot, or is a former seed of the shoot.
 #[must_use]
 pub fn is_needed_by_shoot(seed: &str, shoot: &Shoot) -> bool {
-    let is_wanted = is_hosted(shoot) && shoot.spec.seed_name.as_deref() == Some(seed);
-    let mut former = status(shoot).into_iter().flat_map(|status| &status.former_seeds);
-    is_wanted || hosting_seed(shoot) == Some(seed) || former.any(|former| former.name == seed)
+    seeds_needed_by_shoot(shoot).any(|needed| needed == seed)
+}
+
+/// Names and uids of the Seeds that an entry needs. The name of a bucket is the uid of the Seed.
+pub fn seeds_needed_by_entry(entry: &BackupEntry) -> impl Iterator<Item = &str> {
+    let host = entry
+        .status
+        .as_ref()
+        .and_then(|status| status.seed_name.as_deref());
+    let named = [entry.spec.seed_name.as_deref(), host].into_iter().flatten();
+    named.chain([entry.spec.bucket_name.as_str()])
 }
 
 /// Whether an entry needs the Seed or its bucket. The source entry of a shoot that was handed over belongs to
 /// the destination, and the bucket of this seed has the only backups until the restore has ended.
 #[must_use]
 pub fn is_needed_by_entry(seed: &Seed, entry: &BackupEntry) -> bool {
-    let name = seed.name_any();
-    let status = entry.status.as_ref().and_then(|status| status.seed_name.as_ref());
-    entry.spec.seed_name.as_ref() == Some(&name)
-        || status == Some(&name)
-        || seed.uid().as_ref() == Some(&entry.spec.bucket_name)
+    seeds_needed_by_entry(entry).any(|needed| is_identity(seed, needed))
+}
+
+/// Whether this is the name or the uid of the Seed.
+#[must_use]
+pub fn is_identity(seed: &Seed, name_or_uid: &str) -> bool {
+    let metadata = &seed.metadata;
+    [&metadata.name, &metadata.uid]
+        .into_iter()
+        .flatten()
+        .any(|identity| identity == name_or_uid)
 }
 
 /// Whether a Shoot holds the Seed in its `spec.seedName`. A Shoot that the seed has refused holds no Seed,

@@ -2,7 +2,7 @@
 
 use api::{
     constants::finalizer,
-    gardencore::{Seed, Shoot},
+    gardencore::{BackupEntry, Seed, Shoot},
 };
 use k8s_openapi::api::events::v1::Event;
 use kube::{
@@ -59,6 +59,42 @@ pub async fn stay_while_a_shoot_needs_them(garden: &Garden) {
     allowed(garden.patch(&seeds, "seed-kept", released).await);
     is_gone(&seeds, "seed-kept").await;
     assert!(shoots.get_opt("keeps-a-seed").await.unwrap().is_some());
+}
+
+/// A Seed in deletion that no object needs goes at the change of the last object, long before the resync
+/// period of the controller ends.
+pub async fn go_with_the_last_object_that_needs_them(garden: &Garden) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden.bring(&garden::seed("seed-emptied")).await.unwrap();
+    until(&seeds, "seed-emptied", |seed| {
+        seed.finalizers() == [finalizer::SEED]
+    })
+    .await;
+    garden
+        .shoot(
+            "leaves-a-seed",
+            "seed-emptied",
+            Some("seed-emptied"),
+            ("Reconcile", "Succeeded"),
+        )
+        .await;
+    let bucket = garden.bucket_of("seed-emptied").await;
+    garden.entry("of-the-bucket", "seed-elsewhere", &bucket).await;
+    garden.entry("of-the-seed", "seed-emptied", "elsewhere").await;
+
+    let params = DeleteParams::default();
+    seeds.delete("seed-emptied", &params).await.unwrap();
+    is_reported_in_use(garden, "Shoot garden-dev/leaves-a-seed").await;
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    allowed(garden.patch(&shoots, "leaves-a-seed", confirmed).await);
+    shoots.delete("leaves-a-seed", &params).await.unwrap();
+    is_reported_in_use(garden, "BackupEntry garden-dev/of-the-").await;
+    entries.delete("of-the-seed", &params).await.unwrap();
+    is_reported_in_use(garden, "BackupEntry garden-dev/of-the-bucket").await;
+    entries.delete("of-the-bucket", &params).await.unwrap();
+    is_gone(&seeds, "seed-emptied").await;
 }
 
 async fn is_gone(seeds: &Api<Seed>, name: &str) {
