@@ -95,8 +95,10 @@ fn reserved_domain(text: &str) -> Result<ReservedDomain, String> {
 }
 
 /// The resources of Kubernetes that a quota may bound: objects that role `admin` of Kubernetes may create.
-/// The garden runs no workload of projects, and each object is in the etcd of the garden. Policy
-/// `garden-controller-manager-quota` has the same list.
+/// The garden runs no workload of projects, and each object is in the etcd of the garden.
+///
+/// This list is the source. Tests compare policy `garden-controller-manager-quota` and the value
+/// `projectQuotas` with the list, and the list with role `admin` of a real API server.
 pub const KUBERNETES_RESOURCES: [&str; 24] = [
     "pods",
     "persistentvolumeclaims",

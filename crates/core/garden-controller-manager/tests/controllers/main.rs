@@ -54,6 +54,7 @@ testkit::scenarios! {
     projects::{
         a_lost_label_of_a_namespace_comes_back,
         a_member_runs_no_pod_in_the_garden,
+        each_kind_that_members_create_is_bounded,
         pods_of_an_assigned_namespace_are_restricted,
         no_project_gets_the_namespace_of_a_seed,
     },

@@ -1,8 +1,20 @@
 //! Namespaces of projects, and their bounds.
 
+use std::collections::BTreeSet;
+
 use api::gardencore::{Project, ProjectPhase};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ResourceQuota, ServiceAccount};
-use kube::{Api, ResourceExt, api::PostParams};
+use garden_controller_manager::config::KUBERNETES_RESOURCES;
+use k8s_openapi::api::{
+    admissionregistration::v1::ValidatingAdmissionPolicy,
+    core::v1::{ConfigMap, Namespace, Pod, ResourceQuota, ServiceAccount},
+    rbac::v1::{ClusterRole, PolicyRule},
+};
+use kube::{
+    Api, ResourceExt,
+    api::PostParams,
+    core::ApiResource,
+    discovery::{ApiGroup, Discovery, Scope, verbs},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -74,6 +86,84 @@ pub async fn a_member_runs_no_pod_in_the_garden(garden: &Garden) {
         let _until_refused = configs.create(&params, &config(number)).await;
     }
     refused(configs.create(&params, &config(3)).await.map(drop), words);
+}
+
+/// A new release of Kubernetes may let members create a further kind. Without a bound, a member fills the
+/// etcd of the garden with objects of this kind.
+pub async fn each_kind_that_members_create_is_bounded(garden: &Garden) {
+    let rules = rules_of_members(garden).await;
+    let discovery = Discovery::new(garden.administrator()).run().await.unwrap();
+    let kinds = discovery.groups().flat_map(ApiGroup::recommended_resources);
+    // A kind that cannot be listed is not stored, such as LocalSubjectAccessReview.
+    let stored = kinds.filter(|(_, capabilities)| {
+        capabilities.scope == Scope::Namespaced && capabilities.supports_operation(verbs::LIST)
+    });
+    let created: Vec<_> = stored
+        .map(|(kind, _)| kind)
+        .filter(|kind| rules.iter().any(|rule| is_created(rule, kind)))
+        .collect();
+    let names: BTreeSet<_> = created.iter().map(|kind| kind.plural.as_str()).collect();
+    for known in ["configmaps", "deployments", "rolebindings"] {
+        assert!(names.contains(known), "role admin creates {known}: {names:?}");
+    }
+
+    let sizes = groups_with_a_bound_of_size(garden).await;
+    for kind in created {
+        let (group, plural) = (&kind.group, &kind.plural);
+        assert!(
+            sizes.contains(group),
+            "add group {group:?} of {plural} to policy project-object-size"
+        );
+        // Events expire after an hour, and no quota counts Events.
+        if plural == "events" {
+            continue;
+        }
+        let count = if group.is_empty() {
+            format!("count/{plural}")
+        } else {
+            format!("count/{plural}.{group}")
+        };
+        let is_bounded = |name: &&str| *name == count || group.is_empty() && *name == plural;
+        assert!(
+            KUBERNETES_RESOURCES.iter().any(is_bounded),
+            "role admin of Kubernetes creates {plural}: add {count} to KUBERNETES_RESOURCES, to policy \
+             garden-controller-manager-quota and to projectQuotas"
+        );
+    }
+}
+
+/// The rules of role `admin` of Kubernetes, which kube-controller-manager fills from further roles.
+async fn rules_of_members(garden: &Garden) -> Vec<PolicyRule> {
+    let cluster_roles: Api<ClusterRole> = Api::all(garden.administrator());
+    let mut expected = Vec::new();
+    for part in ["system:aggregate-to-admin", "system:aggregate-to-edit"] {
+        expected.extend(cluster_roles.get(part).await.unwrap().rules.unwrap_or_default());
+    }
+    let admin = until(&cluster_roles, "admin", |admin| {
+        let rules = admin.rules.as_deref().unwrap_or_default();
+        expected.iter().all(|rule| rules.contains(rule))
+    })
+    .await;
+    admin.rules.unwrap_or_default()
+}
+
+fn is_created(rule: &PolicyRule, kind: &ApiResource) -> bool {
+    let names = |list: Option<&Vec<String>>, name: &str| {
+        list.is_some_and(|list| list.iter().any(|item| item == name || item == "*"))
+    };
+    names(Some(&rule.verbs), "create")
+        && names(rule.api_groups.as_ref(), &kind.group)
+        && names(rule.resources.as_ref(), &kind.plural)
+}
+
+/// The groups with objects whose size policy `project-object-size` bounds.
+async fn groups_with_a_bound_of_size(garden: &Garden) -> BTreeSet<String> {
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(garden.administrator());
+    let policy = policies.get("project-object-size").await.unwrap();
+    let constraints = policy.spec.unwrap().match_constraints.unwrap();
+    let rules = constraints.resource_rules.unwrap_or_default();
+    let groups = rules.into_iter().filter_map(|rule| rule.api_groups);
+    groups.flatten().collect()
 }
 
 /// An operator assigns a namespace that exists.
