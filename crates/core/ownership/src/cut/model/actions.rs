@@ -192,7 +192,7 @@ impl CutState {
         add(may && is_wanted && reaches_etcd, CutAction::CopyAgain);
         let is_new = self.chain != Some((destination.log, destination.proved));
         let is_whole = destination.pending.is_none() && (destination.follows || destination.proved.is_some());
-        let can_lose = scenario.destination_volumes > 0;
+        let can_lose = scenario.budget.destination_volumes > 0;
         add(
             can_lose && destination.is_alive && is_new && is_whole,
             CutAction::UploadChain,
@@ -251,7 +251,7 @@ impl CutState {
         let keeps = scenario.is_on(CutRule::DataKeptUntilUploaded) && !is_uploaded;
         let is_done = self.recorded.is_some() && self.destination.has_opened && !keeps;
         add(
-            scenario.destination_volumes > 0 && source.has_data && is_done,
+            scenario.budget.destination_volumes > 0 && source.has_data && is_done,
             CutAction::SourceDeletesData,
         );
         add(

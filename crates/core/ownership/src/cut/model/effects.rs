@@ -283,7 +283,7 @@ impl CutState {
     }
 
     fn send(&mut self, scenario: &CutScenario, via_destination: bool) {
-        let id = scenario.writes + 1 - self.budget.writes;
+        let id = scenario.budget.writes + 1 - self.budget.writes;
         self.budget.writes -= 1;
         self.write = Some(ClientWrite {
             id,

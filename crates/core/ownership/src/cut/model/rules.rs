@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::sides::Budget;
 use crate::settings::{Settings, Terms};
 
 /// A rule of the cut, switched off.
@@ -75,24 +76,14 @@ pub(super) struct CutScenario {
     pub(super) off: Option<CutRule>,
     /// Cuts may begin up to this attempt.
     pub(super) attempts: u32,
-    pub(super) writes: u8,
+    /// The writes, the ends of leases, and the faults that a run may have.
+    pub(super) budget: Budget,
     /// A client may give up a write.
     pub(super) gives_up_writes: bool,
     /// The cut does not wait for writes that the client gave up.
     pub(super) ignores_given_up_writes: bool,
     /// Clients of the destination's API server write, too.
     pub(super) via_destination: bool,
-    pub(super) leases: u8,
-    pub(super) own_leases: u8,
-    pub(super) cancellations: u8,
-    pub(super) source_restarts: u8,
-    pub(super) source_volumes: u8,
-    pub(super) destination_restarts: u8,
-    pub(super) destination_volumes: u8,
-    /// Seeds that die.
-    pub(super) deaths: u8,
-    /// Links that fail.
-    pub(super) failing_links: u8,
     /// Clocks count. Begins with the sealed source and the record under way; a third seed takes over.
     pub(super) timed: bool,
     /// The source forwards in a timed scenario.
@@ -109,19 +100,10 @@ impl CutScenario {
             name,
             off: None,
             attempts: 2,
-            writes: 2,
+            budget: Budget::of_writes(2),
             gives_up_writes: false,
             ignores_given_up_writes: false,
             via_destination: false,
-            leases: 0,
-            own_leases: 0,
-            cancellations: 0,
-            source_restarts: 0,
-            source_volumes: 0,
-            destination_restarts: 0,
-            destination_volumes: 0,
-            deaths: 0,
-            failing_links: 0,
             timed: false,
             forwards: false,
             drifts: false,

@@ -1,15 +1,18 @@
 //! The parts of the cut that runs explore.
 
 use super::rules::CutScenario;
+use super::sides::Budget;
 
 /// The move is cancelled and begun again; the record lands at any time.
 pub(super) fn cancellation() -> CutScenario {
     CutScenario {
         attempts: 3,
-        cancellations: 1,
-        source_restarts: 1,
-        destination_restarts: 1,
-        writes: 1,
+        budget: Budget {
+            cancellations: 1,
+            source_restarts: 1,
+            destination_restarts: 1,
+            ..Budget::of_writes(1)
+        },
         ..CutScenario::new("cancellation")
     }
 }
@@ -17,8 +20,11 @@ pub(super) fn cancellation() -> CutScenario {
 /// The process beside the etcd of A starts again, and attempts are given up.
 pub(super) fn source_restarts() -> CutScenario {
     CutScenario {
-        source_restarts: 2,
-        leases: 1,
+        budget: Budget {
+            source_restarts: 2,
+            leases: 1,
+            ..Budget::of_writes(2)
+        },
         ..CutScenario::new("the source restarts")
     }
 }
@@ -26,8 +32,11 @@ pub(super) fn source_restarts() -> CutScenario {
 /// The volume of A is lost, with or without a revision that the bucket does not have.
 pub(super) fn source_volume() -> CutScenario {
     CutScenario {
-        source_volumes: 1,
-        source_restarts: 1,
+        budget: Budget {
+            source_volumes: 1,
+            source_restarts: 1,
+            ..Budget::of_writes(2)
+        },
         ..CutScenario::new("the source loses its volume")
     }
 }
@@ -36,8 +45,11 @@ pub(super) fn source_volume() -> CutScenario {
 pub(super) fn leases() -> CutScenario {
     CutScenario {
         attempts: 1,
-        leases: 1,
-        own_leases: 1,
+        budget: Budget {
+            leases: 1,
+            own_leases: 1,
+            ..Budget::of_writes(2)
+        },
         ..CutScenario::new("leases end")
     }
 }
@@ -46,7 +58,10 @@ pub(super) fn leases() -> CutScenario {
 pub(super) fn given_up_writes() -> CutScenario {
     CutScenario {
         attempts: 1,
-        leases: 1,
+        budget: Budget {
+            leases: 1,
+            ..Budget::of_writes(2)
+        },
         gives_up_writes: true,
         ..CutScenario::new("clients give up writes")
     }
@@ -56,8 +71,11 @@ pub(super) fn given_up_writes() -> CutScenario {
 pub(super) fn destination_restarts() -> CutScenario {
     CutScenario {
         attempts: 1,
-        destination_restarts: 1,
-        leases: 1,
+        budget: Budget {
+            destination_restarts: 1,
+            leases: 1,
+            ..Budget::of_writes(2)
+        },
         ..CutScenario::new("the destination restarts")
     }
 }
@@ -66,8 +84,11 @@ pub(super) fn destination_restarts() -> CutScenario {
 pub(super) fn destination_volume() -> CutScenario {
     CutScenario {
         attempts: 1,
-        leases: 1,
-        destination_volumes: 1,
+        budget: Budget {
+            leases: 1,
+            destination_volumes: 1,
+            ..Budget::of_writes(2)
+        },
         ..CutScenario::new("the destination loses its volume")
     }
 }
@@ -75,10 +96,12 @@ pub(super) fn destination_volume() -> CutScenario {
 /// One seed dies, and B starts again.
 pub(super) fn deaths() -> CutScenario {
     CutScenario {
-        writes: 1,
-        deaths: 1,
-        destination_restarts: 1,
-        failing_links: 1,
+        budget: Budget {
+            deaths: 1,
+            destination_restarts: 1,
+            failing_links: 1,
+            ..Budget::of_writes(1)
+        },
         ..CutScenario::new("a seed dies")
     }
 }
@@ -86,9 +109,11 @@ pub(super) fn deaths() -> CutScenario {
 /// Any link fails at any time, also right after the record.
 pub(super) fn links() -> CutScenario {
     CutScenario {
-        writes: 1,
-        failing_links: 2,
-        source_restarts: 1,
+        budget: Budget {
+            failing_links: 2,
+            source_restarts: 1,
+            ..Budget::of_writes(1)
+        },
         ..CutScenario::new("links fail")
     }
 }
@@ -97,8 +122,11 @@ pub(super) fn links() -> CutScenario {
 pub(super) fn forwarding() -> CutScenario {
     CutScenario {
         attempts: 1,
+        budget: Budget {
+            destination_restarts: 1,
+            ..Budget::of_writes(2)
+        },
         via_destination: true,
-        destination_restarts: 1,
         ..CutScenario::new("requests are forwarded")
     }
 }
@@ -106,10 +134,12 @@ pub(super) fn forwarding() -> CutScenario {
 /// A third seed takes over from B, while A forwards.
 pub(super) fn takeover() -> CutScenario {
     CutScenario {
-        writes: 0,
+        budget: Budget {
+            destination_restarts: 1,
+            ..Budget::of_writes(0)
+        },
         timed: true,
         forwards: true,
-        destination_restarts: 1,
         ..CutScenario::new("a third seed takes over")
     }
 }
@@ -117,7 +147,7 @@ pub(super) fn takeover() -> CutScenario {
 /// The same with the drift of clocks.
 pub(super) fn drift() -> CutScenario {
     CutScenario {
-        writes: 0,
+        budget: Budget::of_writes(0),
         timed: true,
         drifts: true,
         validity: 9,

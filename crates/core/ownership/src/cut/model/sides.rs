@@ -127,7 +127,7 @@ pub(super) enum SeedLink {
 }
 
 /// Events that may still happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Budget {
     pub(super) writes: u8,
     pub(super) leases: u8,
@@ -143,4 +143,14 @@ pub(super) struct Budget {
     pub(super) loses: bool,
     /// The clock of the third seed may gain a second.
     pub(super) gains: bool,
+}
+
+impl Budget {
+    /// Writes of clients, and no fault.
+    pub(super) fn of_writes(writes: u8) -> Self {
+        Self {
+            writes,
+            ..Self::default()
+        }
+    }
 }

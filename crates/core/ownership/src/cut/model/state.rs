@@ -111,7 +111,11 @@ impl CutState {
             observed: History::default(),
             was_opened: false,
             failed_links: [false; 3],
-            budget: scenario.budget(),
+            budget: Budget {
+                loses: scenario.drifts,
+                gains: scenario.drifts,
+                ..scenario.budget
+            },
             broken: None,
         };
         if scenario.timed { first.sealed() } else { first }
@@ -231,24 +235,5 @@ impl CutState {
             self.broken = Some(if is_short { LOST_WRITE } else { HISTORIES });
         }
         self.observed = history;
-    }
-}
-
-impl CutScenario {
-    fn budget(&self) -> Budget {
-        Budget {
-            writes: self.writes,
-            leases: self.leases,
-            own_leases: self.own_leases,
-            cancellations: self.cancellations,
-            source_restarts: self.source_restarts,
-            source_volumes: self.source_volumes,
-            destination_restarts: self.destination_restarts,
-            destination_volumes: self.destination_volumes,
-            deaths: self.deaths,
-            failing_links: self.failing_links,
-            loses: self.drifts,
-            gains: self.drifts,
-        }
     }
 }
