@@ -3,19 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-// Further tests use the name server and the identity of the seed.
-#[allow(dead_code)]
 mod ground;
 
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use api::constants::CONFIRMATION_DELETION;
 use gardenlet::shoot;
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
 };
 use placement::is_hosted;
 use serde_json::{Value, json};
@@ -57,19 +54,8 @@ fn a_shoot_is_taken_after_the_reservation_of_its_domain() -> Result<()> {
 }
 
 async fn is_deleted_without_a_reservation(ground: &Ground) -> Result<()> {
-    let mut shoot = shoot_with_domain("short");
-    shoot["metadata"]["annotations"] = json!({(CONFIRMATION_DELETION): "true"});
-    shoot["metadata"]["finalizers"] = json!(["gardener"]);
-    apply(&ground.client, shoot).await?;
-    ground.shoots.delete("short", &DeleteParams::default()).await?;
-    eventually("the Shoot is gone", SOON, || async {
-        let shoot = ground.shoots.get_opt("short").await;
-        match shoot.map_err(|error| error.to_string())? {
-            None => Ok(()),
-            Some(shoot) => Err(format!("{:?}", shoot.status)),
-        }
-    })
-    .await
+    ground.create_and_delete(shoot_with_domain("short")).await?;
+    ground.until_gone("short").await
 }
 
 async fn is_reported(ground: &Ground, words: &str) -> Result<(), String> {

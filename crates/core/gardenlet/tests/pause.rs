@@ -4,8 +4,6 @@
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-// Further tests use the name server and the identity of the seed.
-#[allow(dead_code)]
 mod ground;
 
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use api::{
     constants::{
-        CONFIRMATION_DELETION, EMERGENCY_STOP, SHOOT_IGNORE,
+        EMERGENCY_STOP, SHOOT_IGNORE,
         condition::{RECONCILIATION_POSSIBLE, SEED_EMERGENCY_STOP, SHOOT_IGNORED},
     },
     gardencore::{Seed, Shoot},
@@ -23,7 +21,7 @@ use gardenlet::shoot;
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
 };
 use placement::is_hosted;
 use serde_json::{Value, json};
@@ -83,22 +81,10 @@ fn a_pause_that_cannot_be_reported_holds_up_no_deletion() -> Result<()> {
     ground::story(8 << 20, async {
         let ground = Box::pin(Ground::start("pause-refused", false)).await?;
         refuse_reports(&ground).await?;
-        let mut shoot = the_shoot();
-        shoot["metadata"]["annotations"][CONFIRMATION_DELETION] = json!("true");
-        shoot["metadata"]["finalizers"] = json!(["gardener"]);
-        apply(&ground.client, shoot).await?;
-        ground.shoots.delete("web", &DeleteParams::default()).await?;
+        ground.create_and_delete(the_shoot()).await?;
         let mut gardenlet = JoinSet::new();
         gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&ground.client, &[])?))));
-        eventually("the Shoot is gone", SOON, || async {
-            let shoot = ground.shoots.get_opt("web").await;
-            match shoot.map_err(|error| error.to_string())? {
-                None => Ok(()),
-                Some(shoot) => Err(format!("{:?}", shoot.status)),
-            }
-        })
-        .await?;
-        Ok(())
+        ground.until_gone("web").await
     })
 }
 
@@ -150,18 +136,10 @@ fn nothing_is_created_in_a_seed_with_a_taint_that_the_shoot_does_not_tolerate() 
 async fn is_deleted_without_a_seed(ground: &Ground) -> Result<()> {
     let mut deleted = the_shoot();
     deleted["metadata"]["name"] = json!("short");
-    deleted["metadata"]["annotations"] = json!({(CONFIRMATION_DELETION): "true"});
-    deleted["metadata"]["finalizers"] = json!(["gardener"]);
-    apply(&ground.client, deleted).await?;
-    ground.shoots.delete("short", &DeleteParams::default()).await?;
-    eventually("the Shoot is gone", SOON, || async {
-        let shoot = ground.shoots.get_opt("short").await;
-        match shoot.map_err(|error| error.to_string())? {
-            None => Ok(()),
-            Some(shoot) => Err(format!("{:?}", shoot.status)),
-        }
-    })
-    .await
+    // A Shoot without the annotation that ignores the Shoot.
+    deleted["metadata"]["annotations"] = json!({});
+    ground.create_and_delete(deleted).await?;
+    ground.until_gone("short").await
 }
 
 /// From now on the API server refuses a status with the constraint.

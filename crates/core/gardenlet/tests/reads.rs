@@ -4,17 +4,14 @@
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-// Further tests use the name server and the identity of the seed.
-#[allow(dead_code)]
 mod ground;
 
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use api::constants::CONFIRMATION_DELETION;
 use gardenlet::shoot;
 use http::Method;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use runtime::{client::wait, clock, process::metrics::Metrics};
 use serde_json::{Value, json};
 use testkit::{Asked, Relay, apply, eventually};
@@ -133,8 +130,7 @@ fn a_pass_without_an_operation_reads_the_shoot_once() -> Result<()> {
 fn a_pass_with_an_operation_reads_the_shoot_once() -> Result<()> {
     ground::story(8 << 20, async {
         let ground = Box::pin(Ground::start("reads-operation", false)).await?;
-        apply(&ground.client, the_shoot(&json!({CONFIRMATION_DELETION: "true"}))).await?;
-        ground.shoots.delete("web", &DeleteParams::default()).await?;
+        ground.create_and_delete(the_shoot(&json!({}))).await?;
         let gardenlet = ObservedGardenlet::start(&ground).await?;
         testkit::measured("the object is gone", SOON, |bound| {
             wait::until_gone(&ground.shoots, "web", bound)

@@ -1,22 +1,25 @@
 //! Test environment for the shoot controller of a gardenlet. A real API server serves as garden and seed,
 //! beside a real name server and the source objects of the facts of a shoot.
 
+// Each test uses its part of this module.
+#![allow(dead_code)]
+
 pub mod context;
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use api::{
-    constants::PROJECT_NAME,
+    constants::{CONFIRMATION_DELETION, PROJECT_NAME, finalizer::GARDENER},
     gardencore::{Seed, Shoot},
 };
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use runtime::client::wait::{self, WaitState};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, NameServer, WaitBound, apply};
+use testkit::{ControlPlane, NameServer, WaitBound, apply, eventually};
 use tokio::time::{Instant, sleep};
 
 pub const PROJECT: &str = "garden-dev";
@@ -59,6 +62,29 @@ impl Ground {
             client,
             dns,
         })
+    }
+
+    /// Creates a Shoot with the finalizer of the gardenlet, and deletes the Shoot as its user does.
+    pub async fn create_and_delete(&self, mut shoot: Value) -> Result<()> {
+        let metadata = &mut shoot["metadata"];
+        metadata["annotations"][CONFIRMATION_DELETION] = json!("true");
+        metadata["finalizers"] = json!([GARDENER]);
+        let name = metadata["name"].as_str().context("a name")?.to_owned();
+        apply(&self.client, shoot).await?;
+        self.shoots.delete(&name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Waits until the Shoot of this name is gone.
+    pub async fn until_gone(&self, name: &str) -> Result<()> {
+        eventually("the Shoot is gone", SOON, || async {
+            let shoot = self.shoots.get_opt(name).await;
+            match shoot.map_err(|error| error.to_string())? {
+                None => Ok(()),
+                Some(shoot) => Err(format!("{:?}", shoot.status)),
+            }
+        })
+        .await
     }
 }
 
