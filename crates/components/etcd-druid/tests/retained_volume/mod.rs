@@ -29,13 +29,7 @@ pub async fn retained(world: &World) -> Result<()> {
     change(&etcds, keep.clone()).await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
     gone(&etcds).await?;
-    ensure!(
-        world
-            .api::<StatefulSet>("kept")
-            .get_opt("etcd-main")
-            .await?
-            .is_none()
-    );
+    has_no_stateful_set(world).await?;
     ensure!(world.pods("kept").await? == 0);
     let left = claims.get("etcd-main-etcd-main-0").await?;
     ensure!(
@@ -56,13 +50,7 @@ pub async fn retained(world: &World) -> Result<()> {
                 .contains("etcd-main-etcd-main-0 holds data of ownership epoch 2"),
         "{error:?}"
     );
-    ensure!(
-        world
-            .api::<StatefulSet>("kept")
-            .get_opt("etcd-main")
-            .await?
-            .is_none()
-    );
+    has_no_stateful_set(world).await?;
     // A deletion leaves the claim alone too, because the claim does not belong to that Etcd.
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
     gone(&etcds).await?;
@@ -116,6 +104,12 @@ async fn continued(world: &World, volume: Option<&str>) -> Result<()> {
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
     gone(&etcds).await?;
     world.nothing_left("kept").await
+}
+
+async fn has_no_stateful_set(world: &World) -> Result<()> {
+    let found = world.api::<StatefulSet>("kept").get_opt("etcd-main").await?;
+    ensure!(found.is_none(), "{found:?}");
+    Ok(())
 }
 
 /// Waits until the Etcd is refused, and returns the first error.
