@@ -4,8 +4,6 @@ use crate::http2_gate::SecureEtcd;
 use crate::lab::{EtcdServer, Follower, Lab, Server, delete, eventually, noise, op_put, set_tls_provider};
 use etcd_backup_restore::etcd::messages as m;
 use futures::StreamExt;
-use permit::Permit;
-use tokio::task::JoinSet;
 
 /// A lease that stays, and a lease that ends.
 const LEASES: [i64; 2] = [0x1234_5678, 77];
@@ -262,11 +260,7 @@ async fn a_follower_reads_through_the_gate_of_the_source() {
     set_tls_provider();
     let lab = Lab::new();
     let secure = SecureEtcd::start(&lab).await;
-    let gate = secure.gate(true);
-    let listener = gate.bind().await.unwrap();
-    let config = secure.client_of(listener.local_addr().unwrap());
-    let mut running = JoinSet::new();
-    running.spawn(async move { gate.forward(listener, &Permit::sole("a test")).await });
+    let (config, _running) = secure.serve_gate().await;
     let local = EtcdServer::start(&lab.path("local")).await;
     grant_leases(&secure.etcd).await;
     let flag = |name: &str, path: &Option<std::path::PathBuf>| {

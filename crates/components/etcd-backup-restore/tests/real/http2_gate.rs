@@ -240,6 +240,16 @@ impl SecureEtcd {
         }
     }
 
+    /// Runs a gate for HTTP/2 until the task is dropped. Returns the configuration of a client of the gate.
+    pub async fn serve_gate(&self) -> (EtcdConfig, JoinSet<()>) {
+        let gate = self.gate(true);
+        let listener = gate.bind().await.unwrap();
+        let config = self.client_of(listener.local_addr().unwrap());
+        let mut running = JoinSet::new();
+        running.spawn(async move { gate.forward(listener, &Permit::sole("a test")).await });
+        (config, running)
+    }
+
     /// The configuration of a client of a gate.
     pub fn client_of(&self, gate: std::net::SocketAddr) -> EtcdConfig {
         EtcdConfig {
@@ -254,11 +264,7 @@ async fn the_gate_verifies_clients_in_place_of_etcd() {
     set_tls_provider();
     let lab = Lab::new();
     let secure = SecureEtcd::start(&lab).await;
-    let gate = secure.gate(true);
-    let listener = gate.bind().await.unwrap();
-    let config = secure.client_of(listener.local_addr().unwrap());
-    let mut running = JoinSet::new();
-    running.spawn(async move { gate.forward(listener, &Permit::sole("a test")).await });
+    let (config, _running) = secure.serve_gate().await;
     let client = config.connect().await.unwrap();
     let revision = client.txn(vec![op_put("/a", "1", 0)]).await.unwrap();
     assert_eq!(secure.etcd.client.revision().await.unwrap(), revision);
