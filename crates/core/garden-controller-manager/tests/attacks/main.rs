@@ -29,10 +29,11 @@ mod stolen_namespace;
 mod takeover;
 mod tenants;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use garden::Garden;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 // In sequence: some scenarios grant rights, or take a policy away for a time.
@@ -194,6 +195,32 @@ fn the_policy_for_the_name_of_the_seed_knows_every_field_of_the_specification() 
         .partition(|(_, schema)| schema.type_.as_deref() == Some("array"));
     compares_all_but(policy, "spec", &others, "seedName", "");
     compares_all_but(policy, "spec", &lists, "seedName", ".orValue([])");
+}
+
+/// Each policy is complete in its file, so the expressions are repeated. A policy with a different expression
+/// would let a gardenlet escape.
+#[test]
+fn all_policies_recognise_gardenlets_by_the_same_expressions() {
+    let named = |list: &Value, name: &str| -> Vec<String> {
+        let items = list.as_array().into_iter().flatten();
+        let items = items.filter(|item| item["name"] == name);
+        items
+            .filter_map(|item| Some(item["expression"].as_str()?.trim().to_owned()))
+            .collect()
+    };
+    let (mut conditions, mut seeds) = (Vec::new(), Vec::new());
+    for (_, text) in garden::files_of_policies() {
+        for policy in garden::documents_in(&text) {
+            conditions.extend(named(&policy["spec"]["matchConditions"], "by-a-gardenlet"));
+            let of_user = named(&policy["spec"]["variables"], "seed").into_iter();
+            seeds.extend(of_user.filter(|expression| expression.contains("request.userInfo")));
+        }
+    }
+    for expressions in [conditions, seeds] {
+        assert!(expressions.len() > 1, "{expressions:?}");
+        let distinct: BTreeSet<_> = expressions.into_iter().collect();
+        assert_eq!(distinct.len(), 1, "{distinct:?}");
+    }
 }
 
 /// Fails unless the policy compares each field below `place`, except `except`, with the former value.
