@@ -12,6 +12,7 @@
 //! | `role` | owner, incoming, former, nobody |
 //! | `journey` | the progress of a Shoot between two seeds, and the approval of the move |
 //! | `reconciled` | whether the present specification was reconciled |
+//! | `bounded_status` | the status of a Shoot that leaves the next seed room for its own writes |
 //! | `traveller` | the Shoot that an operation works with |
 //! | `ownership_status` | the recorded ownership in the status |
 //! | `operation` | the operations on a Shoot, and the wanted operation |
@@ -28,6 +29,7 @@
 //! | `domain` | the domain of a Shoot before the reservation |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
 
+pub mod bounded_status;
 pub mod credentials;
 pub mod domain;
 pub mod extensions;

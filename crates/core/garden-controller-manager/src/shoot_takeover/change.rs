@@ -11,7 +11,10 @@ use api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::Ownership;
-use placement::ownership_status::recorded;
+use placement::{
+    bounded_status::{bounded, bounds},
+    ownership_status::recorded,
+};
 use serde_json::{Value, json};
 
 /// Conditions that the processes of a seed report in a single epoch.
@@ -41,12 +44,13 @@ pub fn renew(
     approval: Option<&OwnershipApproval>,
     now: Time,
 ) -> Value {
-    let ownership = of_new_epoch(shoot, becomes, approval);
+    let of_seed = bounded(shoot);
+    let ownership = of_new_epoch(&of_seed, becomes, approval);
     let mut operations = vec![json!({"op": "add", "path": "/status/ownership", "value": ownership})];
     let Some(approval) = approval else {
         return on_what_was_judged(shoot, operations);
     };
-    let status = shoot.status.clone().unwrap_or_default();
+    let status = of_seed.status.unwrap_or_default();
     // The processes of the new epoch report again.
     let mut conditions = status.conditions;
     conditions.retain(|condition| !OF_THE_SEED.contains(&condition.type_.as_str()));
@@ -63,6 +67,7 @@ pub fn renew(
     if status.migration.is_some() {
         operations.push(json!({"op": "remove", "path": "/status/migration"}));
     }
+    add_bounds(shoot, &mut operations);
     on_what_was_judged(shoot, operations)
 }
 
@@ -156,7 +161,9 @@ pub fn hand_over(
     travels: &MigrationApproval,
     now: Time,
 ) -> Value {
-    let status = shoot.status.clone().unwrap_or_default();
+    let of_seed = bounded(shoot);
+    let ownership = of_new_epoch(&of_seed, becomes, Some(approval));
+    let status = of_seed.status.unwrap_or_default();
     let mut former_seeds = status.former_seeds;
     former_seeds.retain(|former| former.name != approval.from);
     former_seeds.push(FormerSeed {
@@ -169,7 +176,6 @@ pub fn hand_over(
     let mut conditions = status.conditions;
     conditions.retain(|condition| !OF_THE_SEED.contains(&condition.type_.as_str()));
     let last_operation = aborted(&approval.reason, now);
-    let ownership = of_new_epoch(shoot, becomes, Some(approval));
     let mut operations = Vec::new();
     for (field, value) in [
         ("seedName", json!(becomes.now.seed)),
@@ -190,7 +196,25 @@ pub fn hand_over(
     if status.settled_seed_name.is_some() {
         operations.push(json!({"op": "remove", "path": "/status/settledSeedName"}));
     }
+    add_bounds(shoot, &mut operations);
     on_what_was_judged(shoot, operations)
+}
+
+/// Bounds the fields that no operation writes yet. A hostile host could otherwise fill the status, so that
+/// the next seed has no room for its first write.
+fn add_bounds(shoot: &Shoot, operations: &mut Vec<Value>) {
+    let bounds = shoot.status.as_ref().map(bounds).unwrap_or_default();
+    for (field, value) in bounds {
+        let path = format!("/status/{field}");
+        if operations.iter().any(|operation| operation["path"] == path) {
+            continue;
+        }
+        operations.push(if value.is_null() {
+            json!({"op": "remove", "path": path})
+        } else {
+            json!({"op": "add", "path": path, "value": value})
+        });
+    }
 }
 
 fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
@@ -218,6 +242,10 @@ fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
     all.push(json!({"op": "add", "path": "/metadata/resourceVersion", "value": version}));
     Value::Array(all)
 }
+
+#[cfg(test)]
+#[path = "change_bounds_tests.rs"]
+mod bounds_tests;
 
 #[cfg(test)]
 mod tests {

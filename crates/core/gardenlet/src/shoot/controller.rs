@@ -27,6 +27,7 @@ use super::{
     operation::{
         confirmation, domain, execution,
         failure::Failure,
+        first_status,
         identity::OperationIdentity,
         metrics,
         pace::Pace,
@@ -226,12 +227,11 @@ impl ShootReconciler {
         // This write fails if the Shoot has changed since the decision. The next run decides on the newer
         // Shoot.
         let now = clock::now_k8s();
-        let first_status = status::started(&traveller, &project, &Writer::new(context), operation, &now);
         let cause = OperationStart::new(&traveller, operation, trigger);
-        let hook_content = self.hooks.content_at_start(&traveller, cause, &now);
-        let first_status = status::with_content(first_status, hook_content);
-        let first_status =
-            parts::with_left_behind(parts::keep_left_behind(&shoot, first_status), &left, &now);
+        let first_status = first_status::compose(&shoot, &traveller, &left, &now, |traveller| {
+            let started = status::started(traveller, &project, &Writer::new(context), operation, &now);
+            status::with_content(started, self.hooks.content_at_start(traveller, cause, &now))
+        });
         let begun = MANAGER
             .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &first_status)
             .await?;

@@ -4,6 +4,7 @@ pub(crate) mod confirmation;
 pub(crate) mod domain;
 pub(crate) mod execution;
 pub(crate) mod failure;
+pub(crate) mod first_status;
 pub(crate) mod identity;
 pub(crate) mod metrics;
 pub(crate) mod pace;

@@ -22,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::{Ownership, Phase, Step};
-use placement::{Journey, Operation, journey, names, ownership_status};
+use placement::{Journey, Operation, bounded_status, journey, names, ownership_status};
 use runtime::Error;
 use serde_json::{Value, json};
 
@@ -272,7 +272,8 @@ pub fn with_own_residency_ended(newest: &Shoot, seed: &str, operation: Operation
 /// to clean up. `end`: the end of this seed's epoch, which the copy of the destination must reach. `None` if
 /// the approval does not match the wanted move, or if this seed has not opened the received data yet.
 #[must_use]
-pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value> {
+pub fn handed_over(newest: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value> {
+    let shoot = &bounded_status::bounded(newest);
     let status = shoot.status.as_ref()?;
     let approval = placement::approval(shoot)?;
     if placement::is_claimed(shoot) {
@@ -314,7 +315,7 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value
         "startTime": now,
         "awaited": format!("the gardenlet of seed {} begins the restoration", approval.destination),
     }});
-    Some(patch)
+    Some(bounded_status::add_bounds(newest, patch))
 }
 
 /// The ownership after the hand-over. The migration succeeds only after all extensions are migrated, the

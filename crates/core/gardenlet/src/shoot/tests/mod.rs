@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     dispatch::{self, Periods, ShootAction},
     operation::{
-        confirmation,
+        confirmation, first_status,
         status::{self, Writer},
     },
     operation_hooks::HookSchedule,

@@ -60,3 +60,59 @@ fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
         "{anew}"
     );
 }
+
+/// A former host, or the thief of a certificate, has filled the status up to the bound of seeds.
+#[test]
+fn the_first_write_bounds_a_status_that_a_host_has_filled() {
+    let long = "x".repeat(20_000);
+    let condition = |type_: &str| {
+        json!({"type": type_, "status": "True", "reason": "R", "message": long,
+            "lastTransitionTime": NOW, "lastUpdateTime": NOW})
+    };
+    let compose = |shoot: &Shoot| {
+        let begin = |shoot: &Shoot| {
+            let started = status::started(shoot, "dev", &writer(), Operation::Restore, &Time(now()));
+            let told = &shoot.status.as_ref().unwrap().conditions;
+            // The isolation of a zone writes the list.
+            status::with_content(started, Some(json!({"conditions": told})))
+        };
+        first_status::compose(shoot, shoot, &[], &Time(now()), begin)
+    };
+    let mut filled = recorded("a", "Restore", "Error");
+    filled["status"]["conditions"] = json!([condition("APIServerAvailable"), condition("OfTheAttacker")]);
+    filled["status"]["encryptedResources"] = json!([long]);
+    filled["status"]["retryCycleStartTime"] = json!(NOW);
+    let left_behind = json!({"description": long, "taskID": parts::ForcedMachines::LEFT_BEHIND});
+    filled["status"]["lastErrors"] = json!([left_behind, {"description": long}]);
+    let filled = shoot(&filled);
+    let mut after = json!(filled);
+    json_patch::merge(&mut after, &json!({"status": compose(&filled)}));
+    assert!(after["status"].to_string().len() < 4000, "{after}");
+    assert_eq!(after["status"]["lastErrors"][0]["taskID"], left_behind["taskID"]);
+    assert_eq!(after["status"]["conditions"].as_array().unwrap().len(), 1);
+
+    let mut small = recorded("a", "Restore", "Error");
+    small["status"]["encryptedResources"] = json!(["a"]);
+    let patch = compose(&shoot(&small));
+    assert_eq!(patch.get("encryptedResources"), None, "{patch}");
+}
+
+/// Policy `gardenlet-size` lets a seed hand over half of its bound.
+#[test]
+fn a_hand_over_leaves_room_for_the_next_seed() {
+    let long = "x".repeat(5000);
+    let mut moving = approved(recorded("a", "Migrate", "Processing")["status"].clone());
+    moving["status"]["encryptedResources"] = json!(vec![long.as_str(); 9]);
+    let restored = json!({"epoch": 1, "fenced": NOW, "unknown": long});
+    moving["status"]["ownership"] = json!({"epoch": 1, "phase": "Sealing", "restored": restored});
+    let moving = shoot(&moving);
+    let patch = status::handed_over(&moving, &end(1), &Time(now())).unwrap();
+    let mut after = json!(moving);
+    json_patch::merge(&mut after, &json!({"status": patch}));
+    let status = &after["status"];
+    assert_eq!(
+        (&status["seedName"], &status["ownership"]["epoch"]),
+        (&json!("b"), &json!(2))
+    );
+    assert!(status.to_string().len() < 4000, "{status}");
+}
