@@ -148,7 +148,8 @@ fn first_second(operation: &LastOperation) -> i64 {
     operation.last_update_time.0.as_second()
 }
 
-/// The record of the begin of a run.
+/// The record of the begin of a run. The last error goes: a former seed may have filled the status with the
+/// error up to the bound of seeds, and this write would be refused.
 pub(super) fn begun(type_: LastOperationType, now: Time) -> Value {
     let operation = LastOperation {
         description: format!("{type_} of Backup Entry in progress."),
@@ -157,7 +158,7 @@ pub(super) fn begun(type_: LastOperationType, now: Time) -> Value {
         state: LastOperationState::Processing,
         type_,
     };
-    json!({ "lastOperation": operation })
+    json!({ "lastOperation": operation, "lastError": null })
 }
 
 /// The status update for the provider's status; `None` if the status is up to date. The time changes only

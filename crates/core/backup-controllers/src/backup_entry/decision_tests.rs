@@ -131,6 +131,15 @@ fn a_run_begins_when_something_changed_and_only_once() {
     assert!(must_begin(&asked, Reconcile));
 }
 
+/// Otherwise a former seed fills the status, so that no write of this seed has room.
+#[test]
+fn the_begin_of_a_run_leaves_no_text_of_a_former_seed() {
+    let body = begun(Restore, at(9));
+    assert_eq!(body.get("lastError"), Some(&Value::Null));
+    let description = body["lastOperation"]["description"].as_str();
+    assert_eq!(description, Some("Restore of Backup Entry in progress."));
+}
+
 #[test]
 fn the_provider_is_asked_once_a_run() {
     let spec = TheirSpec::default();

@@ -31,7 +31,9 @@ use serde_json::json;
 
 use super::{
     decision::{abandoned_on, former_host, heir, is_lost},
-    entries::{OwnEntryStep, SOURCE, adoption, assignment, entry, left_note, own_entry_step, release_note},
+    entries::{
+        OwnEntryStep, SOURCE, adoption, assignment, entry, left_note, own_entry_step, release_note, taken,
+    },
     source::{SourceVerdict, is_restored, judge_source, source_seed},
     source_entry::{SourceEntryStep, holds_own_entry, source_entry_step},
 };
@@ -263,7 +265,7 @@ impl BackupEntryPlacement {
             let is_released = former_host(shoot, entry).is_none();
             return Ok(if is_released { Written::Yes } else { Written::Waits });
         };
-        let body = json!({"seedName": seed});
+        let body = taken(entry, &seed);
         let written = MANAGER
             .try_merge_status_of(&self.entries(shoot), entry, &body)
             .await?;

@@ -1,15 +1,12 @@
 //! The BackupEntries of a Shoot: pure decisions.
 
 use api::{
-    constants::{
-        BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION,
-        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, OPERATION, OWNERSHIP_EPOCH, TIMESTAMP, finalizer::GARDENER,
-    },
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, finalizer::GARDENER},
     gardencore::{BackupEntry, BackupEntrySpec, Seed, Shoot},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{decision::destination, source::is_restored};
 
@@ -113,28 +110,40 @@ pub(super) fn entry(shoot: &Shoot, host: &Seed, name: &str, bucket: &str) -> Bac
     entry
 }
 
-/// The change that assigns an entry to the host. An operation that was asked for ends: the former seed may
-/// not change annotations any more. The epochs that the former seed has written end too. Otherwise a hostile
-/// seed could let the host begin early, with an epoch that blocks the bucket of the host. A report of an
-/// earlier copy, or a preset forced deletion, would remove the only backups.
+/// The change that assigns an entry to the host. No annotation of the former seed stays, because each of them
+/// could harm the host:
+/// - An operation that was asked for: the former seed may not end the request any more.
+/// - An epoch: the host could begin early, with an epoch that blocks the bucket of the host.
+/// - A report of an earlier copy, or a preset or confirmed deletion: the only backups could be removed.
+/// - Any other annotation: the entry could be filled up to the bound of seeds, so that the host has no room.
 #[must_use]
 pub(super) fn assignment(shoot: &Shoot, host: &Seed, bucket: &str, entry: &BackupEntry) -> Value {
+    let former = entry.annotations().keys().map(|key| (key.clone(), Value::Null));
+    let mut annotations: Map<String, Value> = former.collect();
+    annotations.insert(BACKUP_ENTRY_ASSIGNED_IN_EPOCH.to_owned(), json!(epoch(shoot)));
     let mut body = json!({
-        "metadata": {"annotations": {
-            (BACKUP_ENTRY_ASSIGNED_IN_EPOCH): epoch(shoot),
-            (BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH): null,
-            (BACKUP_ENTRY_BACKUPS_COPIED): null,
-            (BACKUP_ENTRY_FORCE_DELETION): null,
-            (OWNERSHIP_EPOCH): null,
-            (OPERATION): null,
-            (TIMESTAMP): null,
-        }},
+        "metadata": {"annotations": annotations},
         "spec": {"seedName": host.name_any(), "bucketName": bucket},
     });
     if !is_owned(shoot, entry) {
         body["metadata"]["ownerReferences"] = adoption(shoot)["metadata"]["ownerReferences"].clone();
     }
     body
+}
+
+/// The status of an entry that the host gets from a seed that cannot release the entry. The texts of the
+/// former seed do not stay: the status could be filled up to the bound of seeds.
+#[must_use]
+pub(super) fn taken(entry: &BackupEntry, host: &str) -> Value {
+    let mut status = json!({"seedName": host, "lastError": null});
+    let last = entry
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    if last.is_some() {
+        status["lastOperation"] = json!({"description": "The former seed did not release the entry."});
+    }
+    status
 }
 
 /// The Event about a source entry that was released from a seed that was deleting the entry. The host keeps
@@ -201,7 +210,13 @@ fn epoch(shoot: &Shoot) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use api::gardencore::{SeedSpec, ShootSpec, seed::SeedBackup};
+    use api::{
+        constants::{
+            BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH,
+            CONFIRMATION_DELETION, OPERATION, OWNERSHIP_EPOCH,
+        },
+        gardencore::{SeedSpec, ShootSpec, seed::SeedBackup},
+    };
     use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
     use super::*;
@@ -276,27 +291,51 @@ mod tests {
     fn an_entry_is_assigned_with_the_bucket_of_the_host() {
         let (web, b) = (shoot("b", &restored()), seed("b"));
         let mut of_a = entry(&web, &seed("a"), "e", "bucket-a");
-        of_a.annotations_mut()
-            .insert(OPERATION.into(), "reconcile".into());
-        assert_eq!(own_entry_step(&web, &b, Some(&of_a)), OwnEntryStep::Assign);
-        let body = assignment(&web, &b, "bucket-b", &of_a);
-        assert_eq!(body["spec"], json!({"seedName": "b", "bucketName": "bucket-b"}));
-        let annotations = &body["metadata"]["annotations"];
-        assert_eq!(annotations[BACKUP_ENTRY_ASSIGNED_IN_EPOCH], "2");
-        for ended in [
+        let of_the_former = [
             OPERATION,
             OWNERSHIP_EPOCH,
             BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH,
             BACKUP_ENTRY_BACKUPS_COPIED,
             BACKUP_ENTRY_FORCE_DELETION,
-        ] {
-            assert_eq!(annotations.get(ended), Some(&Value::Null), "{ended}");
+            CONFIRMATION_DELETION,
+            "any",
+        ];
+        for key in of_the_former {
+            of_a.annotations_mut().insert(key.into(), "1".into());
         }
+        assert_eq!(own_entry_step(&web, &b, Some(&of_a)), OwnEntryStep::Assign);
+        let body = assignment(&web, &b, "bucket-b", &of_a);
+        assert_eq!(body["spec"], json!({"seedName": "b", "bucketName": "bucket-b"}));
+        let mut assigned = json!(of_a);
+        json_patch::merge(&mut assigned, &body);
+        let annotations = &assigned["metadata"]["annotations"];
+        assert_eq!(annotations, &json!({(BACKUP_ENTRY_ASSIGNED_IN_EPOCH): "2"}));
         // A former version assigned the seed alone.
         of_a.spec.seed_name = Some("b".into());
         assert_eq!(own_entry_step(&web, &b, Some(&of_a)), OwnEntryStep::Assign);
         of_a.spec.bucket_name = "bucket-b".into();
         assert_eq!(own_entry_step(&web, &b, Some(&of_a)), OwnEntryStep::Keep);
+    }
+
+    /// Otherwise the first write of the host could be refused.
+    #[test]
+    fn an_entry_is_taken_without_the_texts_of_the_former_seed() {
+        let web = shoot("b", &restored());
+        let mut of_a = entry(&web, &seed("b"), "e", "bucket-b");
+        assert_eq!(taken(&of_a, "b"), json!({"seedName": "b", "lastError": null}));
+        let last = json!({"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "long",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let status = json!({"seedName": "a", "lastError": {"description": "long"}, "lastOperation": last});
+        of_a.status = serde_json::from_value(status.clone()).unwrap();
+        let mut after = status;
+        json_patch::merge(&mut after, &taken(&of_a, "b"));
+        assert!(!after.to_string().contains("long"), "{after}");
+        // The operation of the host follows from the last operation.
+        let last = &after["lastOperation"];
+        assert_eq!(
+            (&last["type"], &last["state"]),
+            (&json!("Reconcile"), &json!("Succeeded"))
+        );
     }
 
     /// A claim that opened nothing leaves a source entry, which the next destination needs.
