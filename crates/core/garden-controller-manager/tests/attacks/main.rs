@@ -23,6 +23,7 @@ mod ownership;
 mod readable;
 mod reports;
 mod rights;
+mod room;
 mod secrets;
 mod shoot_states;
 mod stolen_namespace;
@@ -110,6 +111,12 @@ testkit::scenarios! {
         a_seed_names_no_bucket_for_a_restore,
         a_seed_changes_no_owner_data_of_its_entry,
         a_seed_adds_no_finalizer_to_its_backups,
+    },
+    room::{
+        a_host_hands_a_shoot_over_with_room_for_the_next_seed,
+        the_approval_of_a_move_takes_no_room,
+        a_seed_leaves_its_entry_with_room_for_the_next_seed,
+        a_seed_writes_the_annotations_of_its_work_to_its_entry,
     },
     floods::{
         a_seed_writes_no_large_status,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::garden::{Garden, NAMESPACE, allowed, operation, refused, try_patch, until_allowed};
 
 /// A Shoot on seed-a with this last operation, and an approved move to seed-b.
-async fn moving(garden: &Garden, name: &str, last: (&str, &str)) {
+pub async fn moving(garden: &Garden, name: &str, last: (&str, &str)) {
     garden.shoot(name, "seed-b", Some("seed-a"), last).await;
     let approved = json!({"source": "seed-a", "destination": "seed-b", "generation": 2, "spec": {}});
     let status = json!({"migration": approved, "technicalID": format!("shoot--dev--{name}"), "uid": "u"});

@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use api::{
-    constants::SHOOT_FORCE_RESTORE,
+    constants::{
+        BACKUP_ENTRY_ASSIGNED_IN_EPOCH, CONFIRMATION_DELETION, OPERATION, OWNERSHIP_EPOCH,
+        SHOOT_FORCE_RESTORE,
+    },
     gardencore::{
         BackupEntry, Seed, Shoot,
         shoot::{ApprovedBy, OwnershipPhase},
@@ -122,6 +125,7 @@ async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let spec = shoots.get("alive").await.unwrap().spec;
     backups_are_on_seed_a(garden).await;
+    seed_a_fills_the_shoot(garden).await;
     let left = seed_a_deletes_backups_of_an_earlier_move(garden).await;
     // A planned move would be refused.
     taint_seed_b(garden, json!([{"key": "protected"}])).await;
@@ -171,11 +175,11 @@ async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     .await
     .unwrap();
     let entry = entries.get(&name).await.unwrap();
-    assert!(
-        !entry.annotations().contains_key(api::constants::OPERATION),
-        "nobody is asked to let go: {:?}",
-        entry.annotations()
-    );
+    // No operation that was asked for stays, and no annotation of the former seed.
+    let annotations: Vec<_> = entry.annotations().keys().map(String::as_str).collect();
+    assert_eq!(annotations, [BACKUP_ENTRY_ASSIGNED_IN_EPOCH]);
+    assert_eq!(entry.status.unwrap().last_error, None);
+    seed_b_has_room(garden, &name).await;
     eventually("the source entry is released", SOON, || {
         is_released(garden, &left)
     })
@@ -233,6 +237,60 @@ async fn backups_are_on_seed_a(garden: &Garden) {
     garden
         .status(&entries, &name, json!({"seedName": "seed-a"}))
         .await;
+}
+
+/// As its last act, a hostile host fills the status up to the bound of seeds. The next seed has the same
+/// bound.
+async fn seed_a_fills_the_shoot(garden: &Garden) {
+    let shoots: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let status = shoots.get("alive").await.unwrap().status.unwrap();
+    let fill = async |length: usize| {
+        let mut conditions = json!(status.conditions);
+        let padding = json!({"type": "X", "status": "True", "reason": "X", "message": "x".repeat(length),
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        conditions.as_array_mut().unwrap().push(padding);
+        let conditions = json!({"conditions": conditions});
+        garden.patch_status(&shoots, "alive", conditions).await
+    };
+    let (mut fits, mut refused_from) = (0, 70_000);
+    while refused_from - fits > 4 {
+        let length = usize::midpoint(fits, refused_from);
+        match fill(length).await {
+            Ok(()) => fits = length,
+            Err(_) => refused_from = length,
+        }
+    }
+    assert!(fits > 40_000, "{fits}");
+    refused(
+        garden.patch_status(&shoots, "alive", first_write()).await,
+        "may not write a status of",
+    );
+    // A version without the policy for annotations let the seed write these.
+    let name = format!("{}--{}", status.technical_id, status.uid);
+    let annotations =
+        json!({"x": "y".repeat(65_000), (CONFIRMATION_DELETION): "true", (OPERATION): "migrate"});
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    let annotated = json!({"metadata": {"annotations": annotations}});
+    allowed(garden.patch(&entries, &name, annotated).await);
+    let error = json!({"lastError": {"description": "x".repeat(65_000)}});
+    let entries: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    allowed(garden.patch_status(&entries, &name, error).await);
+}
+
+/// Fields of the first write of a restore.
+fn first_write() -> Value {
+    json!({"gardener": {"id": "gardenlet-0", "name": "gardenlet", "version": "1.0.0"},
+        "retryCycleStartTime": "2026-01-01T00:00:00Z"})
+}
+
+async fn seed_b_has_room(garden: &Garden, entry: &str) {
+    let shoots: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    allowed(garden.patch_status(&shoots, "alive", first_write()).await);
+    let entries: Api<BackupEntry> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let asked = json!({"metadata": {"annotations": {(OPERATION): "restore", (OWNERSHIP_EPOCH): "2"}}});
+    allowed(garden.patch(&entries, entry, asked).await);
+    let begun = json!({"lastOperation": operation("Restore", "Processing")});
+    allowed(garden.patch_status(&entries, entry, begun).await);
 }
 
 /// The destination dies before it has opened any data: the data are still at the source.
