@@ -8,6 +8,8 @@ use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct ResponseHeader {
+    #[prost(uint64, tag = "1")]
+    pub cluster_id: u64,
     #[prost(int64, tag = "3")]
     pub revision: i64,
 }
@@ -199,6 +201,20 @@ pub struct Done {}
 #[derive(Clone, PartialEq, Message)]
 pub struct DefragmentRequest {}
 
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct HashKvRequest {
+    #[prost(int64, tag = "1")]
+    pub revision: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct HashKvResponse {
+    #[prost(uint32, tag = "2")]
+    pub hash: u32,
+    #[prost(int64, tag = "3")]
+    pub compact_revision: i64,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub struct WatchRequest {
     #[prost(message, optional, tag = "1")]
@@ -270,6 +286,8 @@ pub struct LeaseId {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct LeaseKeepAliveResponse {
+    #[prost(int64, tag = "2")]
+    pub id: i64,
     #[prost(int64, tag = "3")]
     pub ttl: i64,
 }

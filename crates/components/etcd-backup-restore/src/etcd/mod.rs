@@ -410,21 +410,27 @@ impl Etcd {
         Ok(answer.leases.into_iter().map(|lease| lease.id).collect())
     }
 
-    /// Renews leases once.
-    pub async fn keep_alive(&self, ids: Vec<i64>) -> Result<()> {
-        let count = ids.len();
+    /// Renews leases once. Returns the leases that are gone.
+    pub async fn keep_alive(&self, ids: Vec<i64>) -> Result<Vec<i64>> {
+        let (count, doing) = (ids.len(), "renewing leases");
+        // The end of the stream of requests ends the renewal. Dropped answers alone leave the stream open.
+        let (_requests_open, end_of_requests) = oneshot::channel::<()>();
         let requests = futures::stream::iter(ids.into_iter().map(|id| m::LeaseId { id }))
-            .chain(futures::stream::pending());
+            .chain(futures::stream::pending().take_until(end_of_requests));
         let mut answers: Streaming<m::LeaseKeepAliveResponse> = self
-            .stream("/etcdserverpb.Lease/LeaseKeepAlive", "renewing leases", requests)
+            .stream("/etcdserverpb.Lease/LeaseKeepAlive", doing, requests)
             .await?;
+        let mut gone = Vec::new();
         for _ in 0..count {
-            answers
-                .message()
-                .await
-                .map_err(|status| unavailable("renewing leases", &status))?;
+            let answer = answers.message().await;
+            let answer = answer.map_err(|status| unavailable(doing, &status))?;
+            let ended = || unavailable(doing, &Status::unavailable("etcd ended the stream of renewals"));
+            let renewed = answer.ok_or_else(ended)?;
+            if renewed.ttl <= 0 {
+                gone.push(renewed.id);
+            }
         }
-        Ok(())
+        Ok(gone)
     }
 
     /// The TTL in seconds with which a lease was granted; `None` when the lease is gone.

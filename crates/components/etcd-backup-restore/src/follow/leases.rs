@@ -100,7 +100,9 @@ impl<'a> Leases<'a> {
         for chunk in ids.chunks(CHUNK) {
             let renewal = tokio::time::timeout(RENEWAL, self.etcd.keep_alive(chunk.to_vec()));
             if let Ok(renewed) = renewal.await {
-                renewed?;
+                // A lease that is gone is granted again before its next use.
+                let gone = renewed?;
+                self.lock_known().retain(|id, _| !gone.contains(id));
             } else {
                 tracing::warn!(leases = chunk.len(), "etcd does not renew leases in time");
             }
