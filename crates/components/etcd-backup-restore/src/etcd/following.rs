@@ -1,10 +1,22 @@
-//! Calls that only the follower needs: leases that end, and the revision of a compaction.
+//! Calls that only the follower needs: leases that end, the revision of a compaction, and the hash of a
+//! history.
 
 use super::{ALL, Etcd, Watch, messages as m, unavailable};
 use crate::error::{Class, Error, Result};
 
 /// The text of etcd's error for a revision below the compaction.
 const COMPACTED: &str = "required revision has been compacted";
+/// The text of etcd's error for a revision that etcd has not reached.
+const FUTURE: &str = "required revision is a future revision";
+
+/// etcd's own hash over its history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryHash {
+    /// The hash covers each change after the compaction, and the changes that the compaction kept.
+    pub hash: u32,
+    /// The revision of the compaction; 1 without a compaction. Only hashes of one compaction are comparable.
+    pub compacted: i64,
+}
 
 /// Checks a response of a watch: `Compacted` where etcd does not have the history any more.
 pub(crate) fn check_watch(response: Option<m::WatchResponse>) -> Result<m::WatchResponse> {
@@ -31,6 +43,55 @@ pub(crate) async fn watch_response(watch: &mut Watch) -> Result<m::WatchResponse
 }
 
 impl Etcd {
+    /// The id of the etcd cluster.
+    pub async fn cluster_id(&self) -> Result<u64> {
+        Ok(self.header().await?.cluster_id)
+    }
+
+    /// etcd's revision after each transaction that was proposed before. A read would not wait for a
+    /// transaction that is in etcd's log and not applied.
+    pub async fn barrier(&self) -> Result<i64> {
+        let never = m::Compare {
+            result: m::CompareResult::Less.into(),
+            target: m::CompareTarget::Version.into(),
+            key: ALL.into(),
+            version: Some(0),
+            create_revision: None,
+            mod_revision: None,
+        };
+        // etcd takes a transaction with a write through its log. An etcd without space accepts a deletion.
+        let deletion = m::RequestOp {
+            operation: Some(m::Change::Delete(m::DeleteRangeRequest { key: ALL.into() })),
+        };
+        self.txn_request(m::TxnRequest {
+            compare: vec![never],
+            success: vec![deletion],
+            failure: Vec::new(),
+        })
+        .await
+    }
+
+    /// etcd's hash over its history up to a revision. `None` where etcd does not have the revision any more,
+    /// or not yet.
+    pub async fn history_hash(&self, revision: i64) -> Result<Option<HistoryHash>> {
+        let answer = self
+            .call::<_, m::HashKvResponse>(
+                "/etcdserverpb.Maintenance/HashKV",
+                "hashing its history",
+                m::HashKvRequest { revision },
+            )
+            .await;
+        match answer {
+            Err(e) if e.message.contains(COMPACTED) || e.message.contains(FUTURE) => Ok(None),
+            answer => answer.map(|answer| {
+                Some(HistoryHash {
+                    hash: answer.hash,
+                    compacted: answer.compact_revision.max(1),
+                })
+            }),
+        }
+    }
+
     /// Whether a lease has no key; `None` when the lease is gone.
     pub async fn is_empty_lease(&self, id: i64) -> Result<Option<bool>> {
         let answer: m::LeaseTimeToLiveResponse = self

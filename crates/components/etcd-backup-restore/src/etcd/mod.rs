@@ -7,6 +7,7 @@ mod following;
 #[allow(missing_docs)] // names and numbers are etcd's, and documented there
 pub mod messages;
 
+pub use following::HistoryHash;
 pub(crate) use following::{check_watch, watch_response};
 
 use crate::error::{Class, Error, Result, not_permitted};
@@ -247,6 +248,10 @@ impl Etcd {
 
     /// The newest revision, agreed on by the cluster.
     pub async fn revision(&self) -> Result<i64> {
+        Ok(self.header().await?.revision)
+    }
+
+    async fn header(&self) -> Result<m::ResponseHeader> {
         let request = m::RangeRequest {
             key: ALL.into(),
             limit: 1,
@@ -255,7 +260,7 @@ impl Etcd {
         let answer: m::RangeResponse = self
             .call("/etcdserverpb.KV/Range", "asking for its revision", request)
             .await?;
-        Ok(answer.header.unwrap_or_default().revision)
+        Ok(answer.header.unwrap_or_default())
     }
 
     /// A page of all keys from `key` on.
