@@ -43,6 +43,9 @@ pub struct FollowStatus {
     /// Number of leases of the local etcd.
     #[serde(deserialize_with = "null_as_default")]
     pub leases: u64,
+    /// Whether the last check, at the end of the follower, granted each lease of the source and renewed each
+    /// lease. Absent before the end.
+    pub leases_complete: Option<bool>,
     /// The last error, if the error persists: `<Class>: <sentence>`.
     pub error: Option<String>,
 }
@@ -56,7 +59,7 @@ mod tests {
     #[test]
     fn a_status_keeps_its_json() {
         let status: FollowStatus = assert_round_trip(
-            r#"{"compactedRevision":3,"digest":"00ff","error":null,"fromRevision":4,"lagMilliseconds":7,"leases":2,"phase":"Following","revision":9,"sourceRevision":10}"#,
+            r#"{"compactedRevision":3,"digest":"00ff","error":null,"fromRevision":4,"lagMilliseconds":7,"leases":2,"leasesComplete":true,"phase":"Following","revision":9,"sourceRevision":10}"#,
         );
         assert_eq!(
             (status.phase, status.revision, status.lag_milliseconds),
@@ -69,5 +72,6 @@ mod tests {
         let status: FollowStatus = serde_json::from_str(r#"{"phase":"Novelty","revision":9}"#).unwrap();
         assert_eq!((status.phase, status.revision), (FollowPhase::Unknown, 9));
         assert_eq!((status.lag_milliseconds, status.digest), (None, None));
+        assert_eq!(status.leases_complete, None);
     }
 }
