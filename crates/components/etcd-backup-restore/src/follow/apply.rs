@@ -1,6 +1,7 @@
 //! Applies revisions at the local etcd, and proves from a watch of the local etcd that the result is equal.
 
 use super::progress::FollowProgress;
+use super::refusals::explain;
 use super::revision_watch::RevisionWatch;
 use super::window::{Divergence, Window, WindowLimits};
 use crate::error::{Class, Error, Result};
@@ -34,7 +35,8 @@ pub(super) async fn apply(
         tokio::select! {
             Some((number, changes)) = revisions.recv(), if has_room => window.push(number, &changes),
             Some((id, answer)) = sent.next(), if !sent.is_empty() => {
-                window.answered(id, answer?).map_err(diverged)?;
+                let revision = answer.map_err(|error| explain(error, window.size(id)))?;
+                window.answered(id, revision).map_err(diverged)?;
             }
             // The room for the proof may have changed, or the end may be reached.
             Ok(()) = proved.changed(), if !has_room || until.is_some() => {}

@@ -20,6 +20,7 @@ mod flags;
 mod leases;
 mod maintenance;
 mod progress;
+mod refusals;
 mod requests;
 mod revision_watch;
 mod scratch;

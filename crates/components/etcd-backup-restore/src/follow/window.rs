@@ -16,6 +16,7 @@
 //! - A revision that deletes a key is not sent while the transaction that creates the key is under way.
 //! - A revision without a trace is under way alone.
 
+use super::refusals::RevisionSize;
 use super::requests::{Part, next_of, operations};
 use super::traces::{Creations, Traces};
 use crate::etcd::messages::{RequestOp, TxnRequest};
@@ -221,6 +222,17 @@ impl Window {
             first = place;
         }
         first
+    }
+
+    /// The size of the lowest revision in a transaction under way.
+    pub(super) fn size(&self, id: u64) -> Option<RevisionSize> {
+        let low = self.sent.get(&id)?.low;
+        let held = self.held.iter().find(|held| held.number == low)?;
+        Some(RevisionSize {
+            number: low,
+            operations: held.operations.len(),
+            bytes: held.bytes,
+        })
     }
 
     /// Takes the answer to a transaction: etcd's revision after the transaction.
