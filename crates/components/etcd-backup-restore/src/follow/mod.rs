@@ -9,6 +9,7 @@
 //! - `window`: sends many transactions at once, in an order that etcd cannot change.
 //! - `progress`: a digest over the source's history, compared with the digest of the local etcd's own watch
 //!   at each revision.
+//! - `history_check`: etcd's own hash over the history before the digest begins.
 //! - `leases`, `maintenance`: leases that must not end by themselves, and the compaction.
 //!
 //! The follower is the only client that may write to the local etcd. A difference ends the follower with the
@@ -17,6 +18,7 @@
 mod apply;
 mod digest;
 mod flags;
+mod history_check;
 mod leases;
 mod maintenance;
 mod progress;
@@ -35,10 +37,12 @@ pub use serve::serve_status;
 pub use window::WindowLimits;
 
 use crate::error::{Class, Error, Result};
-use crate::etcd::EtcdConfig;
+use crate::etcd::{Etcd, EtcdConfig};
 use crate::store::Store;
+use history_check::HistoryCheck;
 use leases::Leases;
 use maintenance::Maintenance;
+use progress::SessionBegin;
 use sidecar_protocol::FollowStatus;
 use source::{Sink, Source};
 use std::path::PathBuf;
@@ -51,6 +55,9 @@ const PASSED_ON: usize = 8;
 /// Pause after the connection to the local etcd was lost. Longer than etcd's own timeout of a request (5 s
 /// and two elections of 1 s): afterwards no transaction of the lost connection is under way.
 const SETTLE: Duration = Duration::from_secs(8);
+/// Between two barriers at the begin. etcd may have received a transaction of a killed process, and not have
+/// proposed the transaction before the first barrier.
+const BARRIER_PAUSE: Duration = Duration::from_millis(200);
 
 /// The parameters of a follower.
 pub struct Follow {
@@ -95,15 +102,30 @@ impl Follow {
     /// Follows with one connection to the local etcd.
     async fn session(&self) -> Result<()> {
         let local = self.local.connect().await?;
-        let from = local.revision().await?;
-        self.progress.begin(from);
-        match self.until {
-            Some(until) if from == until => return Ok(()),
-            Some(until) if from > until => return Err(beyond(from, until)),
-            _ => {}
+        let reached = settled_revision(&local).await?;
+        let begin = self.progress.begin(reached)?;
+        if let Some(until) = self.until.filter(|until| reached > *until) {
+            return Err(beyond(reached, until));
         }
-        let progress = &self.progress;
-        let leases = Leases::read(&local, progress).await?;
+        let leases = Leases::read(&local, &self.progress).await?;
+        let maintenance = Maintenance {
+            source: &self.source,
+            local: &local,
+            leases: &leases,
+            progress: &self.progress,
+            period: self.maintenance_period,
+        };
+        tokio::select! {
+            followed = self.apply_and_prove(&leases, reached, begin) => followed?,
+            never = maintenance.run() => match never {},
+        }
+        maintenance.end().await;
+        Ok(())
+    }
+
+    /// Applies the source's revisions until the last revision is proved.
+    async fn apply_and_prove(&self, leases: &Leases<'_>, reached: i64, begin: SessionBegin) -> Result<()> {
+        let (local, progress) = (leases.etcd(), &self.progress);
         let (sender, revisions) = mpsc::channel(PASSED_ON);
         let source = Source {
             etcd: &self.source,
@@ -114,31 +136,37 @@ impl Follow {
         };
         let sink = Sink {
             sender,
-            leases: &leases,
+            leases,
             progress,
             until: self.until,
-            reached: from,
-            digest: digest::HistoryDigest::default(),
-            is_begin_checked: from <= 1,
+            reached: begin.proved,
+            digest: begin.digest,
         };
-        let maintenance = Maintenance {
+        let check = HistoryCheck {
             source: &self.source,
-            local: &local,
-            leases: &leases,
+            local,
             progress,
-            period: self.maintenance_period,
         };
-        let applying = apply::apply(&local, (from, self.until), self.limits, revisions, progress);
-        let followed = tokio::select! {
-            applied = applying => applied,
-            proved = apply::prove(&local, from, progress) => proved.map(|never| match never {}),
+        tokio::select! {
+            applied = apply::apply(local, (reached, self.until), self.limits, revisions, progress) => applied,
+            proved = apply::prove(local, (begin.proved, reached), progress) => proved.map(|never| match never {}),
             read = source.read(sink) => read.map(|never| match never {}),
             kept = leases.keep() => kept.map(|never| match never {}),
-            never = maintenance.run() => match never {},
-        };
-        followed?;
-        maintenance.end().await;
-        Ok(())
+            checked = check.run() => checked.map(|never| match never {}),
+        }
+    }
+}
+
+/// The revision of an etcd in which no transaction of an earlier connection is under way.
+async fn settled_revision(local: &Etcd) -> Result<i64> {
+    let mut revision = local.barrier().await?;
+    loop {
+        sleep(BARRIER_PAUSE).await;
+        let next = local.barrier().await?;
+        if next == revision {
+            return Ok(revision);
+        }
+        revision = next;
     }
 }
 

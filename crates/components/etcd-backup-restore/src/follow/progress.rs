@@ -25,14 +25,46 @@ struct Expected {
 struct Facts {
     status: FollowStatus,
     expected: VecDeque<Expected>,
-    /// Of the local etcd's history.
+    /// Of the local etcd's history up to `proved`.
     digest: HistoryDigest,
+    /// The last revision whose digest was compared.
+    proved: i64,
+    has_begun: bool,
+    /// Whether the follower reads the watch of the source.
+    is_watching: bool,
     /// The last revision that was read from the source.
     received: i64,
     /// Since when the source is known to be at a revision that was not received.
     behind_since: Option<Instant>,
     /// Since when the follower reads deltas.
     catching_up_since: Option<Instant>,
+    /// The source's etcd cluster.
+    cluster_id: Option<u64>,
+}
+
+/// The comparison of the whole history by etcd's hash. The digest covers only the changes since the follower
+/// has begun.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct HistoryChecks {
+    /// The number of comparisons that were requested.
+    requested: u64,
+    /// The last comparison that showed equal histories.
+    passed: u64,
+}
+
+impl HistoryChecks {
+    /// Whether no comparison is outstanding.
+    pub(super) fn are_complete(self) -> bool {
+        self.passed == self.requested
+    }
+}
+
+/// The begin of a session.
+pub(super) struct SessionBegin {
+    /// The session compares each later revision.
+    pub(super) proved: i64,
+    /// The digest at `proved`.
+    pub(super) digest: HistoryDigest,
 }
 
 /// The progress. A clone is a view of the same progress.
@@ -40,6 +72,8 @@ struct Facts {
 pub struct FollowProgress {
     facts: Arc<Mutex<Facts>>,
     proved: Arc<watch::Sender<i64>>,
+    received: Arc<watch::Sender<i64>>,
+    checks: Arc<watch::Sender<HistoryChecks>>,
 }
 
 impl Default for FollowProgress {
@@ -47,6 +81,8 @@ impl Default for FollowProgress {
         Self {
             facts: Arc::default(),
             proved: Arc::new(watch::Sender::new(0)),
+            received: Arc::new(watch::Sender::new(0)),
+            checks: Arc::new(watch::Sender::new(HistoryChecks::default())),
         }
     }
 }
@@ -56,23 +92,113 @@ impl FollowProgress {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session begins at a revision of the local etcd. The digests begin anew.
-    pub(super) fn begin(&self, from: i64) {
+    /// A session begins with the local etcd at a revision. Revisions that an earlier session applied and did
+    /// not compare are still to be compared.
+    pub(super) fn begin(&self, reached: i64) -> Result<SessionBegin> {
         let mut facts = self.facts();
+        let is_first = !facts.has_begun;
+        if is_first {
+            facts.has_begun = true;
+            facts.proved = reached;
+            facts.status.from_revision = reached;
+        }
+        if reached < facts.proved {
+            return Err(lost(reached, facts.proved));
+        }
         facts.expected.clear();
-        facts.digest = HistoryDigest::default();
-        facts.received = from;
+        facts.received = facts.proved;
         facts.behind_since = None;
-        facts.status.from_revision = from;
-        facts.status.revision = from;
-        facts.status.digest = None;
+        let begin = SessionBegin {
+            proved: facts.proved,
+            digest: facts.digest,
+        };
         drop(facts);
-        self.proved.send_replace(from);
+        self.proved.send_replace(begin.proved);
+        self.received.send_replace(begin.proved);
+        if is_first {
+            self.request_check();
+            // An etcd at revision 1 has no history.
+            if reached <= 1 {
+                self.pass_check(self.history_checks().requested);
+            }
+        }
+        Ok(begin)
     }
 
-    /// The follower reads deltas, or the watch of the source.
+    /// The whole history must be compared before a revision counts as proved.
+    pub(super) fn request_check(&self) {
+        self.checks.send_modify(|checks| checks.requested += 1);
+    }
+
+    /// The comparison with this number showed equal histories.
+    pub(super) fn pass_check(&self, number: u64) {
+        self.checks.send_modify(|checks| checks.passed = number);
+        let mut facts = self.facts();
+        self.publish(&mut facts);
+        let is_watching = facts.is_watching;
+        drop(facts);
+        if is_watching {
+            self.phase(FollowPhase::Following);
+        }
+    }
+
+    fn history_checks(&self) -> HistoryChecks {
+        *self.checks.borrow()
+    }
+
+    /// The comparisons of the whole history.
+    pub(super) fn checks(&self) -> watch::Receiver<HistoryChecks> {
+        self.checks.subscribe()
+    }
+
+    /// Whether the whole history up to [`Self::revision`] is known to be equal.
+    pub(super) fn is_history_checked(&self) -> bool {
+        self.history_checks().are_complete()
+    }
+
+    /// Waits until a comparison of the whole history is requested; returns its number.
+    pub(super) async fn requested_check(&self) -> u64 {
+        let mut checks = self.checks();
+        loop {
+            let present = *checks.borrow_and_update();
+            if !present.are_complete() {
+                return present.requested;
+            }
+            // The sender lives as long as `self`.
+            let _ = checks.changed().await;
+        }
+    }
+
+    fn publish(&self, facts: &mut Facts) {
+        if self.is_history_checked() {
+            facts.status.revision = facts.proved;
+            facts.status.digest = (facts.proved > facts.status.from_revision).then(|| facts.digest.hex());
+        }
+    }
+
+    /// An endpoint of the source must lead to one etcd cluster for the life of the process.
+    pub(super) fn check_cluster(&self, cluster_id: u64) -> Result<()> {
+        let former = *self.facts().cluster_id.get_or_insert(cluster_id);
+        if former == cluster_id {
+            return Ok(());
+        }
+        let sentence = format!(
+            "the source has the etcd cluster id {cluster_id:x}, and had {former:x} before; name endpoints of one etcd, \
+             remove the data directory and prepare the etcd again"
+        );
+        Err(Error::new(Class::Diverged, sentence))
+    }
+
+    /// The follower reads deltas, or the watch of the source. A follower whose history is not compared yet is
+    /// catching up.
     pub(super) fn phase(&self, phase: FollowPhase) {
         let mut facts = self.facts();
+        facts.is_watching = phase == FollowPhase::Following;
+        let phase = if facts.is_watching && !self.is_history_checked() {
+            FollowPhase::CatchingUp
+        } else {
+            phase
+        };
         facts.status.phase = phase;
         facts.catching_up_since = match phase {
             FollowPhase::CatchingUp => facts.catching_up_since.or_else(|| Some(Instant::now())),
@@ -87,6 +213,7 @@ impl FollowProgress {
     /// The follower cannot go on for the moment.
     pub(super) fn interrupted(&self, error: &Error) {
         let mut facts = self.facts();
+        facts.is_watching = false;
         facts.status.phase = FollowPhase::Interrupted;
         facts.status.error = Some(error.to_string());
         facts.catching_up_since.get_or_insert_with(Instant::now);
@@ -115,6 +242,27 @@ impl FollowProgress {
             digest,
             received,
         });
+        drop(facts);
+        self.received.send_replace(number);
+    }
+
+    /// Waits until a revision was read from the source.
+    pub(super) async fn wait_for_source(&self, number: i64) {
+        let mut received = self.received.subscribe();
+        // The sender lives as long as `self`.
+        let _ = received.wait_for(|received| *received >= number).await;
+    }
+
+    /// Waits until a revision was compared.
+    pub(super) async fn wait_for_proof(&self, number: i64) {
+        let mut proved = self.proved();
+        // The sender lives as long as `self`.
+        let _ = proved.wait_for(|proved| *proved >= number).await;
+    }
+
+    /// The last revision that was compared.
+    pub(super) fn revision(&self) -> i64 {
+        self.facts().proved
     }
 
     /// Whether further revisions may be read from the source.
@@ -125,15 +273,16 @@ impl FollowProgress {
     /// The local etcd shows a revision. An error where the source's history differs.
     pub(super) fn prove(&self, number: i64, changes: &[Change]) -> Result<()> {
         let mut facts = self.facts();
-        facts.digest.add(number, changes);
+        let mut digest = facts.digest;
+        digest.add(number, changes);
         let expected = facts.expected.pop_front();
         let is_equal =
-            expected.is_some_and(|expected| (expected.number, expected.digest) == (number, facts.digest));
+            expected.is_some_and(|expected| (expected.number, expected.digest) == (number, digest));
         if !is_equal && !Mutation::DigestsNotCompared.is_active() {
             return Err(differs(number, changes));
         }
-        facts.status.revision = number;
-        facts.status.digest = Some(facts.digest.hex());
+        (facts.digest, facts.proved) = (digest, number);
+        self.publish(&mut facts);
         drop(facts);
         self.proved.send_replace(number);
         Ok(())
@@ -149,7 +298,7 @@ impl FollowProgress {
         self.facts().status.leases = count as u64;
     }
 
-    /// The last proved revision, and its changes.
+    /// The last revision that was compared, for a task that waits.
     pub(super) fn proved(&self) -> watch::Receiver<i64> {
         self.proved.subscribe()
     }
@@ -179,10 +328,18 @@ impl FollowProgress {
     }
 }
 
+fn lost(reached: i64, proved: i64) -> Error {
+    let sentence = format!(
+        "the local etcd is at revision {reached}, and was at revision {proved} before; remove the data directory and \
+         prepare the etcd again"
+    );
+    Error::new(Class::Diverged, sentence)
+}
+
 /// Keys that an error names.
 const NAMED: usize = 5;
 
-pub(super) fn differs(number: i64, changes: &[Change]) -> Error {
+fn differs(number: i64, changes: &[Change]) -> Error {
     let keys = changes
         .iter()
         .take(NAMED)
@@ -201,6 +358,7 @@ pub(super) fn differs(number: i64, changes: &[Change]) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use futures::FutureExt;
 
     fn delete(key: &'static str) -> Vec<Change> {
         vec![Change::Delete(key.into())]
@@ -212,9 +370,16 @@ mod tests {
         digest
     }
 
-    fn a_different_change_is_a_divergence() {
+    /// A follower that begins at a revision, with an equal history up to there.
+    fn begun(reached: i64) -> FollowProgress {
         let progress = FollowProgress::default();
-        progress.begin(4);
+        progress.begin(reached).unwrap();
+        progress.pass_check(progress.history_checks().requested);
+        progress
+    }
+
+    fn a_different_change_is_a_divergence() {
+        let progress = begun(4);
         progress.expect(5, digest_of(5, &delete("a")));
         let error = progress.prove(5, &delete("b")).expect_err("the keys differ");
         assert_eq!(error.class, Class::Diverged);
@@ -229,8 +394,7 @@ mod tests {
     fn a_history_that_differs_is_noticed() {
         a_different_change_is_a_divergence();
         Mutation::DigestsNotCompared.assert_killed_by(a_different_change_is_a_divergence, "the keys differ");
-        let progress = FollowProgress::default();
-        progress.begin(4);
+        let progress = begun(4);
         assert_eq!(
             progress.prove(5, &delete("a")).unwrap_err().class,
             Class::Diverged
@@ -239,8 +403,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_lag_is_the_age_of_the_oldest_change_that_is_not_proved() {
-        let progress = FollowProgress::default();
-        progress.begin(4);
+        let progress = begun(4);
         progress.phase(FollowPhase::CatchingUp);
         let second = Duration::from_secs(1);
         tokio::time::advance(second).await;
@@ -260,5 +423,73 @@ mod tests {
         progress.interrupted(&Error::new(Class::Etcd, "gone"));
         tokio::time::advance(second).await;
         assert_eq!(progress.lag(), second);
+    }
+
+    #[test]
+    fn a_revision_that_a_session_left_unproved_is_proved_by_the_next_session() {
+        let progress = begun(4);
+        let mut digest = HistoryDigest::default();
+        for number in [5, 6] {
+            digest.add(number, &delete("a"));
+            progress.expect(number, digest);
+        }
+        progress.prove(5, &delete("a")).unwrap();
+        // The connection breaks; the local etcd has applied revision 6.
+        let begin = progress.begin(6).unwrap();
+        assert_eq!((begin.proved, progress.status().revision), (5, 5));
+        assert_eq!(progress.status().from_revision, 4);
+        let mut continued = begin.digest;
+        continued.add(6, &delete("a"));
+        assert_eq!(continued, digest);
+        progress.expect(6, continued);
+        let error = progress.prove(6, &delete("foreign")).unwrap_err();
+        assert_eq!((error.class, progress.status().revision), (Class::Diverged, 5));
+        // The local etcd has lost a revision that was proved.
+        assert_eq!(progress.begin(4).err().map(|e| e.class), Some(Class::Diverged));
+    }
+
+    #[test]
+    fn no_revision_is_reported_before_the_history_up_to_the_begin_is_compared() {
+        let progress = FollowProgress::default();
+        progress.begin(4).unwrap();
+        progress.phase(FollowPhase::Following);
+        progress.expect(5, digest_of(5, &delete("a")));
+        progress.prove(5, &delete("a")).unwrap();
+        let status = progress.status();
+        assert_eq!((status.revision, status.phase), (0, FollowPhase::CatchingUp));
+        progress.pass_check(progress.history_checks().requested);
+        let status = progress.status();
+        assert_eq!((status.revision, status.phase), (5, FollowPhase::Following));
+        // The source may have a different history since the connection broke.
+        progress.request_check();
+        let mut digest = digest_of(5, &delete("a"));
+        digest.add(6, &delete("a"));
+        progress.expect(6, digest);
+        progress.prove(6, &delete("a")).unwrap();
+        // A comparison that began before the request proves nothing.
+        progress.pass_check(1);
+        assert_eq!((progress.status().revision, progress.revision()), (5, 6));
+        progress.pass_check(2);
+        assert_eq!(progress.status().revision, 6);
+        // An etcd without history needs no comparison.
+        let empty = FollowProgress::default();
+        empty.begin(1).unwrap();
+        assert!(empty.is_history_checked());
+    }
+
+    #[test]
+    fn a_revision_that_an_earlier_session_applied_waits_for_the_source() {
+        let progress = begun(4);
+        assert!(progress.wait_for_source(5).now_or_never().is_none());
+        progress.expect(5, digest_of(5, &delete("a")));
+        assert!(progress.wait_for_source(5).now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_different_cluster_is_refused() {
+        let progress = FollowProgress::default();
+        progress.check_cluster(7).unwrap();
+        progress.check_cluster(7).unwrap();
+        assert_eq!(progress.check_cluster(8).unwrap_err().class, Class::Diverged);
     }
 }

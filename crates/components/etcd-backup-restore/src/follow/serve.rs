@@ -79,12 +79,14 @@ fn text(progress: &FollowProgress) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn the_metrics_have_the_lag_in_revisions_and_seconds() {
         let progress = FollowProgress::default();
-        progress.begin(4);
+        progress.begin(4).unwrap();
+        progress.pass_check(1);
         progress.source_at(9);
         let text = text(&progress);
         for line in [

@@ -6,7 +6,7 @@
 
 use super::digest::HistoryDigest;
 use super::leases::Leases;
-use super::progress::{FollowProgress, differs};
+use super::progress::FollowProgress;
 use super::revision_watch::RevisionWatch;
 use super::scratch::ScratchFile;
 use crate::chain;
@@ -33,7 +33,7 @@ const DELTA_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Between two questions for the revision of the source.
 const REVISION_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of the changes of a revision, which a compaction may have removed.
-const BEGIN_CHECK: Duration = Duration::from_secs(5);
+const HISTORY_CHECK: Duration = Duration::from_secs(5);
 /// Changes of a delta that were read and not taken yet.
 const ENTRIES: usize = 16;
 
@@ -57,10 +57,8 @@ pub(super) struct Sink<'a> {
     pub(super) until: Option<i64>,
     /// The last revision that was passed on.
     pub(super) reached: i64,
-    /// Of all revisions that were passed on.
+    /// Of all revisions that were passed on since the follower began.
     pub(super) digest: HistoryDigest,
-    /// Whether the revision at which the local etcd began is known to be equal.
-    pub(super) is_begin_checked: bool,
 }
 
 impl Sink<'_> {
@@ -115,12 +113,9 @@ impl Source<'_> {
     }
 
     async fn session(&self, sink: &mut Sink<'_>, is_overtaken: bool) -> Result<Infallible> {
-        let etcd = self.etcd.connect().await?;
+        let etcd = connect(self.etcd, sink.progress).await?;
+        check_history(&etcd, sink).await?;
         self.catch_up(&etcd, sink, is_overtaken).await?;
-        if !sink.is_begin_checked && sink.digest == HistoryDigest::default() {
-            check_begin(sink.leases.etcd(), &etcd, sink.reached).await?;
-        }
-        sink.is_begin_checked = true;
         let mut watch = RevisionWatch::after(&etcd, sink.reached).await?;
         sink.progress.phase(FollowPhase::Following);
         let mut polls = interval(REVISION_POLL_INTERVAL);
@@ -222,15 +217,30 @@ fn read_file(path: &Path, sender: &Sender<Entry>) -> Result<(), String> {
     read_entries(content, pass_on).map_err(|e| format!("its events cannot be read ({e})"))
 }
 
-/// Compares the newest revision of the local etcd with the source. The local etcd may have made this revision
-/// itself, for example by the end of a lease while no follower renewed the lease. A compaction may have
-/// removed the changes; then nothing is compared.
-async fn check_begin(local: &Etcd, source: &Etcd, revision: i64) -> Result<()> {
-    if let (Some(here), Some(there)) =
-        try_join(changes_of(local, revision), changes_of(source, revision)).await?
-        && here != there
-    {
-        return Err(differs(revision, &here));
+/// Connects to the source.
+pub(super) async fn connect(config: &EtcdConfig, progress: &FollowProgress) -> Result<Etcd> {
+    let etcd = config.connect().await?;
+    progress.check_cluster(etcd.cluster_id().await?)?;
+    Ok(etcd)
+}
+
+/// Whether the source has the history that was read before. While the connection was broken, the source may
+/// have lost its newest revisions, for example with a volume that was put back. Where the last revision that
+/// was read cannot be compared, or differs, etcd's hash over the whole history decides.
+async fn check_history(source: &Etcd, sink: &Sink<'_>) -> Result<()> {
+    let progress = sink.progress;
+    if sink.reached <= 1 || !progress.is_history_checked() {
+        return Ok(());
+    }
+    let newest = source.revision().await?;
+    if newest < sink.reached {
+        return Err(behind(newest, sink.reached));
+    }
+    progress.wait_for_proof(sink.reached).await;
+    let local = sink.leases.etcd();
+    let (here, there) = try_join(changes_of(local, sink.reached), changes_of(source, sink.reached)).await?;
+    if here.is_none() || here != there {
+        progress.request_check();
     }
     Ok(())
 }
@@ -245,7 +255,7 @@ async fn changes_of(etcd: &Etcd, revision: i64) -> Result<Option<Vec<Change>>> {
             }
         }
     };
-    match timeout(BEGIN_CHECK, changes).await {
+    match timeout(HISTORY_CHECK, changes).await {
         // `Diverged`: the watch begins with a later revision.
         Ok(Err(e)) if matches!(e.class, Class::Compacted | Class::Diverged) => Ok(None),
         Ok(changes) => changes,
@@ -262,7 +272,7 @@ fn behind(newest: i64, reached: i64) -> Error {
 }
 
 /// Whether a further attempt to read cannot help.
-fn is_final(class: Class) -> bool {
+pub(super) fn is_final(class: Class) -> bool {
     matches!(
         class,
         Class::Configuration | Class::Diverged | Class::NotPermitted | Class::SnapshotMissing

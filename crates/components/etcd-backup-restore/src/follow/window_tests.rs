@@ -232,7 +232,8 @@ fn request_of(txn: &[(u8, Step)], number: usize) -> TxnRequest {
     }
 }
 
-/// Follows the history, with requests and answers in any order. Returns the difference.
+/// Follows the history, with requests and answers in any order. Sessions end at any time: etcd applies or
+/// loses each transaction under way before the barrier of the next session. Returns the difference.
 fn follow(txns: &[SourceTxn], seed: u64, limits: WindowLimits) -> Result<(), String> {
     let mut source = SimulatedEtcd::default();
     for (number, txn) in txns.iter().enumerate() {
@@ -241,13 +242,34 @@ fn follow(txns: &[SourceTxn], seed: u64, limits: WindowLimits) -> Result<(), Str
     let mut random = Random(seed);
     let mut local = SimulatedEtcd::default();
     let mut window = Window::new(1, limits);
-    let (mut requests, mut answers) = (Vec::new(), Vec::new());
-    let mut rest = source.history.iter().zip(2..);
+    let (mut requests, mut answers) = (Vec::<(u64, TxnRequest)>::new(), Vec::<(u64, i64)>::new());
+    let (mut next, mut reached) = (0_usize, 1_i64);
     let mut is_complete = false;
     for _ in 0..1000 + 200 * txns.len() {
+        if random.below(100) == 0 {
+            while !requests.is_empty() {
+                let place = random.below(requests.len() as u64);
+                let (_, request) = requests.swap_remove(usize::try_from(place).unwrap());
+                if random.below(2) == 0 {
+                    local.txn(&request);
+                }
+            }
+            answers.clear();
+            reached = local.revision();
+            window = Window::new(reached, limits);
+            // The last two revisions were applied and not proved.
+            next = local.history.len().saturating_sub(2);
+            is_complete = false;
+        }
         match random.below(4) {
-            0 if window.has_room() => match rest.next() {
-                Some((changes, number)) => window.push(number, changes),
+            0 if window.has_room() => match source.history.get(next) {
+                Some(changes) => {
+                    let number = 2 + i64::try_from(next).unwrap();
+                    if number > reached {
+                        window.push(number, changes);
+                    }
+                    next += 1;
+                }
                 None => is_complete = true,
             },
             1 => requests.extend(window.next()),
