@@ -37,18 +37,20 @@ pub use serve::serve_status;
 pub use window::WindowLimits;
 
 use crate::error::{Class, Error, Result};
-use crate::etcd::{Etcd, EtcdConfig};
+use crate::etcd::{Etcd, EtcdConfig, Space};
 use crate::store::Store;
 use history_check::HistoryCheck;
 use leases::Leases;
 use maintenance::Maintenance;
 use progress::SessionBegin;
+use refusals::is_no_space;
 use sidecar_protocol::FollowStatus;
-use source::{Sink, Source};
+use source::{Sink, Source, connect, is_final};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 /// Revisions between the reader and the window; the window bounds the bytes.
 const PASSED_ON: usize = 8;
@@ -96,6 +98,15 @@ impl Follow {
             }
             tracing::warn!(%error, "the local etcd does not answer; following again");
             sleep(SETTLE).await;
+            if is_no_space(&error)
+                && let Err(error) = self.make_room().await
+            {
+                self.progress.interrupted(&error);
+                if is_final(error.class) {
+                    return Err(error);
+                }
+                tracing::warn!(class = error.class.as_str(), %error, "cannot make room in the local etcd");
+            }
         }
     }
 
@@ -108,19 +119,21 @@ impl Follow {
             return Err(beyond(reached, until));
         }
         let leases = Leases::read(&local, &self.progress).await?;
-        let maintenance = Maintenance {
-            source: &self.source,
-            local: &local,
-            leases: &leases,
-            progress: &self.progress,
-            period: self.maintenance_period,
+        let maintenance = Maintenance::new(&self.source, &leases, &self.progress, self.maintenance_period);
+        let stop = CancellationToken::new();
+        let following = async {
+            let followed = self.apply_and_prove(&leases, reached, begin).await;
+            stop.cancel();
+            followed
         };
-        tokio::select! {
-            followed = self.apply_and_prove(&leases, reached, begin) => followed?,
-            never = maintenance.run() => match never {},
+        // A revocation under way is completed before the last comparison.
+        let (followed, ()) = tokio::join!(following, maintenance.run(&stop));
+        followed?;
+        self.progress.leases_complete(maintenance.end().await);
+        match (self.until, local.barrier().await?) {
+            (Some(until), last) if last > until => Err(changed_after_proof(until, last)),
+            _ => Ok(()),
         }
-        maintenance.end().await;
-        Ok(())
     }
 
     /// Applies the source's revisions until the last revision is proved.
@@ -155,6 +168,30 @@ impl Follow {
             checked = check.run() => checked.map(|never| match never {}),
         }
     }
+
+    /// Makes room in a local etcd that refuses writes: compacts like the source, gives the pages back and
+    /// disarms alarm NOSPACE.
+    async fn make_room(&self) -> Result<()> {
+        let local = self.local.connect().await?;
+        let source = connect(&self.source, &self.progress).await?;
+        let revision = source.oldest_revision(1).await?.min(self.progress.revision());
+        if revision > 1 {
+            local.compact(revision).await?;
+        }
+        local.defragment().await?;
+        let space = local.space().await?;
+        if !space.has_room() {
+            return Err(full(space));
+        }
+        local.disarm_no_space().await?;
+        tracing::info!(
+            revision,
+            size = space.used,
+            quota = space.quota,
+            "made room in the local etcd"
+        );
+        Ok(())
+    }
 }
 
 /// The revision of an etcd in which no transaction of an earlier connection is under way.
@@ -168,6 +205,23 @@ async fn settled_revision(local: &Etcd) -> Result<i64> {
         }
         revision = next;
     }
+}
+
+fn full(space: Space) -> Error {
+    let sentence = format!(
+        "the local etcd is full: after a compaction and a defragmentation its database has {} of {} bytes; raise \
+         --quota-backend-bytes of the local etcd",
+        space.used, space.quota
+    );
+    Error::new(Class::Configuration, sentence)
+}
+
+fn changed_after_proof(until: i64, last: i64) -> Error {
+    let sentence = format!(
+        "the local etcd is at revision {last}, and was proved up to --until-revision={until}; remove the data directory \
+         and prepare the etcd again"
+    );
+    Error::new(Class::Diverged, sentence)
 }
 
 fn beyond(from: i64, until: i64) -> Error {

@@ -298,6 +298,11 @@ impl FollowProgress {
         self.facts().status.leases = count as u64;
     }
 
+    /// Whether the last check found each lease of the source.
+    pub(super) fn leases_complete(&self, are_complete: bool) {
+        self.facts().status.leases_complete = Some(are_complete);
+    }
+
     /// The last revision that was compared, for a task that waits.
     pub(super) fn proved(&self) -> watch::Receiver<i64> {
         self.proved.subscribe()

@@ -2,6 +2,8 @@
 
 use crate::error::{Class, Error};
 
+/// The text of etcd's error after alarm NOSPACE.
+const NO_SPACE: &str = "database space exceeded";
 /// Texts of etcd's errors, each with the remedy.
 const FINAL: [(&str, &str); 6] = [
     (
@@ -30,6 +32,11 @@ pub(super) struct RevisionSize {
     pub(super) number: i64,
     pub(super) operations: usize,
     pub(super) bytes: usize,
+}
+
+/// Whether the local etcd refuses writes because its database is full.
+pub(super) fn is_no_space(error: &Error) -> bool {
+    error.class == Class::Etcd && error.message.contains(NO_SPACE)
 }
 
 /// An error that ends the follower, where a repetition cannot help. `size`: of the refused transaction.
@@ -92,5 +99,7 @@ mod tests {
         ] {
             assert_eq!(explain(etcd_error(text), None).class, Class::Etcd, "{text}");
         }
+        assert!(is_no_space(&etcd_error("mvcc: database space exceeded")));
+        assert!(!is_no_space(&etcd_error("request timed out")));
     }
 }

@@ -7,6 +7,7 @@
 use super::digest::HistoryDigest;
 use super::leases::Leases;
 use super::progress::FollowProgress;
+use super::refusals::is_no_space;
 use super::revision_watch::RevisionWatch;
 use super::scratch::ScratchFile;
 use crate::chain;
@@ -98,7 +99,8 @@ impl Source<'_> {
                 tracing::warn!(%error, reached = sink.reached, "the source was compacted; going on from its deltas");
                 continue;
             }
-            if is_final(error.class) {
+            // A lease that a full local etcd refuses needs a new session.
+            if is_final(error.class) || is_no_space(&error) {
                 return Err(error);
             }
             tracing::warn!(class = error.class.as_str(), %error, "cannot read from the source");
