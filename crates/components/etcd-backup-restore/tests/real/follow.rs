@@ -68,13 +68,13 @@ async fn write(etcd: &EtcdServer, numbers: std::ops::Range<usize>) -> i64 {
     revisions.into_iter().max().unwrap()
 }
 
-async fn pair(lab: &Lab) -> [EtcdServer; 2] {
+pub async fn pair(lab: &Lab) -> [EtcdServer; 2] {
     let start = async |name: &str| EtcdServer::start(&lab.path(name)).await;
     [start("source").await, start("local").await]
 }
 
 /// Compares keys with all counters, and etcd's own hash over the whole history.
-async fn assert_equal(source: &EtcdServer, local: &EtcdServer) {
+pub async fn assert_equal(source: &EtcdServer, local: &EtcdServer) {
     assert!(source.dump().await == local.dump().await);
     assert_eq!(source.history(), local.history());
 }

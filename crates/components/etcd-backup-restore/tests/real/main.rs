@@ -13,6 +13,7 @@ mod events_history;
 mod evidence;
 mod final_snapshot;
 mod follow;
+mod follow_faults;
 mod follow_rate;
 mod foreign_keys;
 mod gate_cost;
