@@ -37,13 +37,13 @@ pub use serve::serve_status;
 pub use window::WindowLimits;
 
 use crate::error::{Class, Error, Result};
-use crate::etcd::{Etcd, EtcdConfig, Space};
+use crate::etcd::{EtcdConfig, Space};
 use crate::store::Store;
 use history_check::HistoryCheck;
 use leases::Leases;
 use maintenance::Maintenance;
 use progress::SessionBegin;
-use refusals::is_no_space;
+use refusals::{explain, is_no_space};
 use sidecar_protocol::FollowStatus;
 use source::{Sink, Source, connect, is_final};
 use std::path::PathBuf;
@@ -60,6 +60,8 @@ const SETTLE: Duration = Duration::from_secs(8);
 /// Between two barriers at the begin. etcd may have received a transaction of a killed process, and not have
 /// proposed the transaction before the first barrier.
 const BARRIER_PAUSE: Duration = Duration::from_millis(200);
+/// Barriers with a different revision each, after which a different client writes to the local etcd.
+const MOST_BARRIERS: usize = 50;
 
 /// The parameters of a follower.
 pub struct Follow {
@@ -89,7 +91,7 @@ impl Follow {
     /// Follows until the revision `until`, or for ever. An error needs a new data directory or other flags.
     pub async fn run(&self) -> Result<FollowStatus> {
         loop {
-            let Err(error) = self.session().await else {
+            let Err(error) = Box::pin(self.session()).await else {
                 return Ok(self.progress.status());
             };
             self.progress.interrupted(&error);
@@ -113,7 +115,8 @@ impl Follow {
     /// Follows with one connection to the local etcd.
     async fn session(&self) -> Result<()> {
         let local = self.local.connect().await?;
-        let reached = settled_revision(&local).await?;
+        let settled = settled_revision(|| local.barrier()).await;
+        let reached = settled.map_err(|error| explain(error, None))?;
         let begin = self.progress.begin(reached)?;
         if let Some(until) = self.until.filter(|until| reached > *until) {
             return Err(beyond(reached, until));
@@ -152,6 +155,7 @@ impl Follow {
             leases,
             progress,
             until: self.until,
+            applied: reached,
             reached: begin.proved,
             digest: begin.digest,
         };
@@ -180,7 +184,8 @@ impl Follow {
         }
         local.defragment().await?;
         let space = local.space().await?;
-        if !space.has_room() {
+        // An etcd before 3.6 does not report its quota.
+        if space.quota > 0 && !space.has_room() {
             return Err(full(space));
         }
         local.disarm_no_space().await?;
@@ -195,16 +200,24 @@ impl Follow {
 }
 
 /// The revision of an etcd in which no transaction of an earlier connection is under way.
-async fn settled_revision(local: &Etcd) -> Result<i64> {
-    let mut revision = local.barrier().await?;
-    loop {
+async fn settled_revision<F>(mut barrier: impl FnMut() -> F) -> Result<i64>
+where
+    F: Future<Output = Result<i64>>,
+{
+    let mut revision = barrier().await?;
+    for _ in 0..MOST_BARRIERS {
         sleep(BARRIER_PAUSE).await;
-        let next = local.barrier().await?;
+        let next = barrier().await?;
         if next == revision {
             return Ok(revision);
         }
         revision = next;
     }
+    let sentence = format!(
+        "the local etcd goes on to revision {revision} without a follower, so a different client writes to the local \
+         etcd; remove the data directory and prepare the etcd again"
+    );
+    Err(Error::new(Class::Diverged, sentence))
 }
 
 fn full(space: Space) -> Error {
@@ -227,4 +240,27 @@ fn changed_after_proof(until: i64, last: i64) -> Error {
 fn beyond(from: i64, until: i64) -> Error {
     let sentence = format!("the local etcd is at revision {from} already, beyond --until-revision={until}");
     Error::new(Class::Configuration, sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    async fn settled(revisions: &[i64]) -> Result<i64> {
+        let mut revisions = revisions.iter().copied();
+        settled_revision(|| std::future::ready(Ok(revisions.next().unwrap()))).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_follower_begins_once_no_former_transaction_is_under_way() {
+        assert_eq!(settled(&[4, 4]).await.unwrap(), 4);
+        assert_eq!(settled(&[4, 6, 7, 7]).await.unwrap(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_follower_does_not_begin_beside_a_different_client() {
+        let revisions = (1_i64..100).collect::<Vec<_>>();
+        assert_eq!(settled(&revisions).await.unwrap_err().class, Class::Diverged);
+    }
 }

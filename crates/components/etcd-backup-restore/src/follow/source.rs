@@ -56,6 +56,8 @@ pub(super) struct Sink<'a> {
     pub(super) progress: &'a FollowProgress,
     /// The last revision to pass on.
     pub(super) until: Option<i64>,
+    /// The local etcd's revision when the session began.
+    pub(super) applied: i64,
     /// The last revision that was passed on.
     pub(super) reached: i64,
     /// Of all revisions that were passed on since the follower began.
@@ -143,11 +145,7 @@ impl Source<'_> {
         let mut needs_delta = is_overtaken;
         let mut deadline = Instant::now() + self.delta_timeout;
         loop {
-            let newest = etcd.revision().await?;
-            sink.progress.source_at(newest);
-            if newest < sink.reached {
-                return Err(behind(newest, sink.reached));
-            }
+            let newest = newest_revision(etcd, sink).await?;
             if newest - sink.reached <= self.max_watched && !needs_delta {
                 return Ok(());
             }
@@ -234,10 +232,7 @@ async fn check_history(source: &Etcd, sink: &Sink<'_>) -> Result<()> {
     if sink.reached <= 1 || !progress.is_history_checked() {
         return Ok(());
     }
-    let newest = source.revision().await?;
-    if newest < sink.reached {
-        return Err(behind(newest, sink.reached));
-    }
+    newest_revision(source, sink).await?;
     progress.wait_for_proof(sink.reached).await;
     let local = sink.leases.etcd();
     let (here, there) = try_join(changes_of(local, sink.reached), changes_of(source, sink.reached)).await?;
@@ -245,6 +240,17 @@ async fn check_history(source: &Etcd, sink: &Sink<'_>) -> Result<()> {
         progress.request_check();
     }
     Ok(())
+}
+
+/// The newest revision of the source. An error where the local etcd is ahead.
+async fn newest_revision(source: &Etcd, sink: &Sink<'_>) -> Result<i64> {
+    let newest = source.revision().await?;
+    sink.progress.source_at(newest);
+    let reached = sink.reached.max(sink.applied);
+    if newest < reached {
+        return Err(behind(newest, reached));
+    }
+    Ok(newest)
 }
 
 /// The changes of a revision, unless a compaction removed the changes.
