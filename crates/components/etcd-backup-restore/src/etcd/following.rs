@@ -3,6 +3,10 @@
 
 use super::{ALL, Etcd, Watch, messages as m, unavailable};
 use crate::error::{Class, Error, Result};
+use std::time::Duration;
+
+/// Least timeout of a hash over the history. etcd completes a hash that the client does not wait for.
+const HASH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The text of etcd's error for a revision below the compaction.
 const COMPACTED: &str = "required revision has been compacted";
@@ -74,7 +78,11 @@ impl Etcd {
     /// etcd's hash over its history up to a revision. `None` where etcd does not have the revision any more,
     /// or not yet.
     pub async fn history_hash(&self, revision: i64) -> Result<Option<HistoryHash>> {
-        let answer = self
+        let patient = Self {
+            timeout: self.timeout.max(HASH_TIMEOUT),
+            ..self.clone()
+        };
+        let answer = patient
             .call::<_, m::HashKvResponse>(
                 "/etcdserverpb.Maintenance/HashKV",
                 "hashing its history",

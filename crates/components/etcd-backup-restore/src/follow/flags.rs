@@ -58,6 +58,10 @@ pub struct FollowArgs {
     /// Revisions that are read through a watch; a follower that is further behind reads delta snapshots.
     #[arg(long, value_parser = number::<i64>(1, 1_000_000), default_value = "10000")]
     pub max_watched_revisions: i64,
+    /// Largest database of the source that etcd hashes, to compare the history before the follower began. The
+    /// hash blocks the writes of the source, for seconds with gigabytes.
+    #[arg(long, value_parser = number::<u64>(1 << 20, 1 << 40), default_value = "2147483648")]
+    pub max_hashed_bytes: u64,
     /// Longest wait for a delta snapshot that continues the local etcd.
     #[arg(long, value_parser = period("1s", "48h"), default_value = "30m")]
     pub delta_timeout: Duration,
@@ -97,6 +101,7 @@ impl FollowArgs {
                 bytes: self.max_buffered_bytes,
             },
             max_watched: self.max_watched_revisions,
+            max_hashed: self.max_hashed_bytes,
             delta_timeout: self.delta_timeout,
             maintenance_period: self.maintenance_period,
             until: self.until_revision,

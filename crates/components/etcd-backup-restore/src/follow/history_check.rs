@@ -9,42 +9,56 @@ use crate::error::{Class, Error, Result};
 use crate::etcd::{Etcd, EtcdConfig};
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-/// Pause while the histories cannot be compared.
-const PAUSE: Duration = Duration::from_secs(2);
+/// Shortest pause while the histories cannot be compared.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(2);
+/// The pause after a hash, as a multiple of the time that etcd took for the hash. etcd answers no write in
+/// that time.
+const PAUSE_PER_HASH: u32 = 20;
 
 pub(super) struct HistoryCheck<'a> {
     pub(super) source: &'a EtcdConfig,
     pub(super) local: &'a Etcd,
     pub(super) progress: &'a FollowProgress,
+    /// The largest database of the source that is hashed, in bytes.
+    pub(super) max_hashed: u64,
 }
 
 impl HistoryCheck<'_> {
     /// Compares whenever a comparison is requested. Ends with an error where the histories differ.
     pub(super) async fn run(&self) -> Result<Infallible> {
+        let mut reported = None;
         loop {
             let number = self.progress.requested_check().await;
-            match self.compare().await {
+            let mut hashing = Duration::ZERO;
+            match self.compare(&mut hashing).await {
                 Ok(None) => {
                     self.progress.pass_check(number);
                     continue;
                 }
-                Ok(Some(obstacle)) => tracing::info!(obstacle, "the histories cannot be compared yet"),
+                // A catch-up may take hours.
+                Ok(Some(obstacle)) => {
+                    if reported.replace(obstacle) != Some(obstacle) {
+                        tracing::info!(obstacle, "the histories cannot be compared yet");
+                    }
+                }
                 Err(error) if is_final(error.class) => return Err(error),
                 Err(error) => {
                     tracing::warn!(class = error.class.as_str(), %error, "cannot compare the histories");
                 }
             }
-            sleep(PAUSE).await;
+            sleep(pause(hashing)).await;
         }
     }
 
-    /// Returns why the histories cannot be compared; `None` where the histories are equal.
-    async fn compare(&self) -> Result<Option<&'static str>> {
+    /// Returns why the histories cannot be compared; `None` where the histories are equal. `hashing`: the
+    /// time that etcd took for the hash.
+    async fn compare(&self, hashing: &mut Duration) -> Result<Option<&'static str>> {
         let source = connect(self.source, self.progress).await?;
+        // A hash blocks the writes of an etcd. So the size and the compactions are compared before.
+        check_size(source.space().await?.in_use, self.max_hashed)?;
         let revision = self.progress.revision();
-        // A hash blocks the writes of an etcd for a moment. So the compactions are compared before.
         let oldest = source.oldest_revision(1).await?;
         if oldest > revision {
             return Ok(Some("the source has compacted the revision of the local etcd"));
@@ -56,9 +70,12 @@ impl HistoryCheck<'_> {
         if compacted < oldest {
             self.local.compact(oldest).await?;
         }
-        let there = source.history_hash(revision).await?;
+        // The source is hashed only after the local etcd has answered.
+        let begun = Instant::now();
         let here = self.local.history_hash(revision).await?;
-        let (Some(here), Some(there)) = (here, there) else {
+        let there = source.history_hash(revision).await;
+        *hashing = begun.elapsed();
+        let (Some(here), Some(there)) = (here, there?) else {
             return Ok(Some(
                 "the source has not reached the revision, or has compacted the revision",
             ));
@@ -75,5 +92,41 @@ impl HistoryCheck<'_> {
             return Err(Error::new(Class::Diverged, sentence));
         }
         Ok(None)
+    }
+}
+
+fn pause(hashing: Duration) -> Duration {
+    SHORTEST_PAUSE.max(hashing * PAUSE_PER_HASH)
+}
+
+fn check_size(bytes: u64, max_hashed: u64) -> Result<()> {
+    if bytes <= max_hashed {
+        return Ok(());
+    }
+    let sentence = format!(
+        "the database of the source has {bytes} bytes, and etcd would answer no write while etcd hashes more than \
+         {max_hashed} bytes; raise --max-hashed-bytes if the clients of the source may wait for seconds, or compact and \
+         delete data of the source"
+    );
+    Err(Error::new(Class::Configuration, sentence))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn hashes_block_the_source_for_a_small_part_of_the_time() {
+        assert_eq!(pause(Duration::ZERO), SHORTEST_PAUSE);
+        assert_eq!(pause(Duration::from_secs(3)), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_large_source_is_not_hashed() {
+        check_size(10, 10).unwrap();
+        let error = check_size(11, 10).unwrap_err();
+        assert_eq!(error.class, Class::Configuration);
+        assert!(error.message.contains("--max-hashed-bytes"), "{error}");
     }
 }

@@ -77,6 +77,8 @@ pub struct Follow {
     pub limits: WindowLimits,
     /// The number of revisions that the follower reads through a watch at most; more are read from deltas.
     pub max_watched: i64,
+    /// The largest database of the source that etcd hashes, in bytes.
+    pub max_hashed: u64,
     /// Longest wait for a delta that continues the local etcd.
     pub delta_timeout: Duration,
     /// Time between two checks of compaction and leases.
@@ -163,6 +165,7 @@ impl Follow {
             source: &self.source,
             local,
             progress,
+            max_hashed: self.max_hashed,
         };
         tokio::select! {
             applied = apply::apply(local, (reached, self.until), self.limits, revisions, progress) => applied,

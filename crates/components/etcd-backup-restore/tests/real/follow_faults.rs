@@ -159,6 +159,24 @@ async fn a_revision_that_the_local_etcd_cannot_take_ends_the_follower() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_large_source_is_not_hashed() {
+    let lab = Lab::new();
+    let [source, local] = pair(&lab).await;
+    for etcd in [&source, &local] {
+        etcd.put_key("/equal", noise(1, 2 << 20)).await;
+    }
+    source.flush().await;
+    let ran = Follower::run(&lab, "p", &source, &local, &["--max-hashed-bytes=1048576"]).await;
+    assert!(!ran.success, "{}", ran.json);
+    assert!(
+        ran.errors
+            .contains("Configuration: the database of the source has"),
+        "{}",
+        ran.errors
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_barrier_reports_the_revision_and_changes_nothing() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;

@@ -63,6 +63,7 @@ async fn how_fast_a_follower_writes() {
                 bytes: 16 << 20,
             },
             max_watched: i64::MAX,
+            max_hashed: u64::MAX,
             delta_timeout: Duration::from_secs(60),
             maintenance_period: Duration::from_secs(60),
             until: Some(revision),
