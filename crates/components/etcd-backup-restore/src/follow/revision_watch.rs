@@ -3,6 +3,11 @@
 use crate::error::{Class, Error, Result};
 use crate::etcd::{Etcd, Watch, watch_response};
 use crate::revisions::{Change, Group, Grouping};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Timeout of the begin of a watch. etcd confirms a watch before etcd reads the history.
+const WATCH_BEGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct RevisionWatch {
     watch: Watch,
@@ -19,8 +24,15 @@ pub(super) struct Watched {
 impl RevisionWatch {
     /// Watches the revisions after `reached`.
     pub(super) async fn after(etcd: &Etcd, reached: i64) -> Result<Self> {
+        let begun = timeout(WATCH_BEGIN_TIMEOUT, etcd.watch(reached + 1)).await;
+        let late = || {
+            Error::new(
+                Class::Etcd,
+                format!("etcd did not begin a watch within {WATCH_BEGIN_TIMEOUT:?}"),
+            )
+        };
         Ok(Self {
-            watch: etcd.watch(reached + 1).await?,
+            watch: begun.map_err(|_| late())??,
             revisions: Grouping::after(reached),
         })
     }
