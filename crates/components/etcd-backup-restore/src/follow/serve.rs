@@ -52,11 +52,6 @@ fn text(progress: &FollowProgress) -> String {
         status.source_revision,
     );
     number(
-        "lag_revisions",
-        "Revisions of the source that are not proved at the local etcd",
-        (status.source_revision - status.revision).max(0),
-    );
-    number(
         "compacted_revision",
         "Revision at which the local etcd was compacted",
         status.compacted_revision,
@@ -64,13 +59,21 @@ fn text(progress: &FollowProgress) -> String {
     number("leases", "Leases of the local etcd", count(status.leases));
     number(
         "up",
-        "1 while the follower reads the watch of the source",
+        "1 while the follower reads the watch of the source, and the whole history was compared",
         i64::from(status.phase == FollowPhase::Following),
     );
-    let seconds = Gauge::<f64, AtomicU64>::default();
-    seconds.set(lag.as_secs_f64());
-    let help = "Age of the oldest change of the source that is not proved at the local etcd";
-    registry.register("lag_seconds", help, seconds);
+    // A lag that is unknown must not look like no lag.
+    if status.lag_milliseconds.is_some() {
+        number(
+            "lag_revisions",
+            "Revisions of the source that are not proved at the local etcd",
+            (status.source_revision - status.revision).max(0),
+        );
+        let seconds = Gauge::<f64, AtomicU64>::default();
+        seconds.set(lag.as_secs_f64());
+        let help = "Age of the oldest change of the source that is not proved at the local etcd";
+        registry.register("lag_seconds", help, seconds);
+    }
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode(&mut text, &registry);
@@ -86,6 +89,7 @@ mod tests {
     fn the_metrics_have_the_lag_in_revisions_and_seconds() {
         let progress = FollowProgress::default();
         progress.begin(4).unwrap();
+        assert!(!text(&progress).contains("_lag_"), "the lag is unknown");
         progress.pass_check(1);
         progress.source_at(9);
         let text = text(&progress);
