@@ -4,9 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
-use crate::etcd::messages::{Change as Operation, Compare, CompareResult, CompareTarget, KeyValue};
+use crate::etcd::messages::{self, Change as Operation, Compare, CompareResult, CompareTarget, KeyValue};
 use bytes::Bytes;
+use generated_histories::{Random, SourceTxn, generate, request_of, shrink};
 use std::collections::HashSet;
+
+#[path = "generated_histories.rs"]
+mod generated_histories;
 
 /// An etcd with the rules of its transactions.
 #[derive(Default)]
@@ -137,101 +141,6 @@ impl SimulatedEtcd {
     }
 }
 
-/// An operation on a key of a history.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Put {
-        size: u16,
-        lease: i64,
-    },
-    Delete,
-    /// In sibling transactions.
-    PutAndDelete,
-}
-
-/// The operations of a transaction at the source.
-type SourceTxn = Vec<(u8, Step)>;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
-fn generate(random: &mut Random, length: u64) -> Vec<SourceTxn> {
-    // Few keys, so that keys are deleted and created again within a window.
-    let keys = 1 + random.below(6);
-    let txn = |random: &mut Random| {
-        let operations = if random.below(4) == 0 {
-            1 + random.below(5)
-        } else {
-            1
-        };
-        let step = |random: &mut Random| {
-            let key = u8::try_from(random.below(keys)).unwrap();
-            let step = match random.below(10) {
-                0..=3 => Step::Put {
-                    size: u16::try_from(random.below(20)).unwrap(),
-                    lease: i64::try_from(random.below(3)).unwrap(),
-                },
-                4 => Step::Put { size: 2000, lease: 0 },
-                5..=8 => Step::Delete,
-                _ => Step::PutAndDelete,
-            };
-            (key, step)
-        };
-        (0..operations).map(|_| step(random)).collect()
-    };
-    (0..length).map(|_| txn(random)).collect()
-}
-
-/// The key: of any bytes, such as a zero byte alone.
-fn key_of(number: u8) -> Bytes {
-    let keys: [&[u8]; 6] = [b"\0", b"\xff", b"a", b"a\0", b"/registry/pods/a", b"\xc3\x28"];
-    Bytes::from_static(keys[usize::from(number) % keys.len()])
-}
-
-fn request_of(txn: &[(u8, Step)], number: usize) -> TxnRequest {
-    let put = |key: u8, size: u16, lease| {
-        let value = vec![u8::try_from(number % 251).unwrap(); usize::from(size)];
-        Operation::Put(crate::etcd::messages::PutRequest {
-            key: key_of(key),
-            value: value.into(),
-            lease,
-        })
-    };
-    let delete = |key| Operation::Delete(crate::etcd::messages::DeleteRangeRequest { key: key_of(key) });
-    let op = |operation| RequestOp {
-        operation: Some(operation),
-    };
-    let nested = |operation| {
-        op(Operation::Txn(TxnRequest {
-            success: vec![op(operation)],
-            ..TxnRequest::default()
-        }))
-    };
-    let mut keys = HashSet::new();
-    let mut success = Vec::new();
-    for (key, step) in txn {
-        if keys.insert(key_of(*key)) {
-            match *step {
-                Step::Put { size, lease } => success.push(op(put(*key, size, lease))),
-                Step::Delete => success.push(op(delete(*key))),
-                Step::PutAndDelete => success.extend([nested(put(*key, 3, 0)), nested(delete(*key))]),
-            }
-        }
-    }
-    TxnRequest {
-        success,
-        ..TxnRequest::default()
-    }
-}
-
 /// Follows the history, with requests and answers in any order. Sessions end at any time: etcd applies or
 /// loses each transaction under way before the barrier of the next session. Returns the difference.
 fn follow(txns: &[SourceTxn], seed: u64, limits: WindowLimits) -> Result<(), String> {
@@ -298,25 +207,6 @@ fn follow(txns: &[SourceTxn], seed: u64, limits: WindowLimits) -> Result<(), Str
         }
     }
     Err("the histories differ: no end".to_owned())
-}
-
-/// The shortest history with the fault that this removal of parts finds.
-fn shrink(mut txns: Vec<SourceTxn>, fails: impl Fn(&[SourceTxn]) -> bool) -> Vec<SourceTxn> {
-    let mut length = txns.len() / 2;
-    while length > 0 {
-        let mut start = 0;
-        while start < txns.len() {
-            let mut fewer = txns.clone();
-            fewer.drain(start..(start + length).min(txns.len()));
-            if fails(&fewer) {
-                txns = fewer;
-            } else {
-                start += length;
-            }
-        }
-        length /= 2;
-    }
-    txns
 }
 
 fn assert_follows(seeds: std::ops::Range<u64>, length: u64) {

@@ -15,6 +15,7 @@ mod final_snapshot;
 mod follow;
 mod follow_faults;
 mod follow_rate;
+mod follow_shapes;
 mod foreign_keys;
 mod gate_cost;
 mod http2_gate;

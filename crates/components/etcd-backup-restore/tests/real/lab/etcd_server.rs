@@ -26,7 +26,7 @@ impl EtcdServer {
         Self::start_plain(data_dir, &[format!("--quota-backend-bytes={quota}")]).await
     }
 
-    async fn start_plain(data_dir: &Path, flags: &[String]) -> Self {
+    pub(super) async fn start_plain(data_dir: &Path, flags: &[String]) -> Self {
         let endpoint = format!("http://127.0.0.1:{}", free_port());
         let process = Self::spawn(data_dir, &endpoint, flags);
         let config = EtcdConfig::plain(endpoint.clone(), Duration::from_secs(30), Permit::sole("a test"));
@@ -72,7 +72,7 @@ impl EtcdServer {
         Self::start_plain(data_dir, &["--unsafe-no-fsync=false".to_owned()]).await
     }
 
-    fn spawn(data_dir: &Path, endpoint: &str, flags: &[String]) -> Child {
+    pub(super) fn spawn(data_dir: &Path, endpoint: &str, flags: &[String]) -> Child {
         let peer = format!("http://127.0.0.1:{}", free_port());
         Command::new(program("etcd"))
             .args([
