@@ -9,6 +9,7 @@ mod garden;
 mod nodes;
 mod nulls;
 mod optional_fields;
+mod registered_seeds;
 mod samples;
 mod seeds;
 mod warnings;
@@ -47,6 +48,10 @@ testkit::scenarios! {
         a_shoot_is_created_on_a_tolerated_and_selected_seed,
         a_seed_in_deletion_takes_no_new_shoot,
         a_project_bounds_the_taints_that_its_shoots_tolerate,
+    },
+    registered_seeds::{
+        a_gardenlet_changes_no_place_of_its_backups,
+        a_gardenlet_changes_no_labels_and_removes_no_taint,
     },
     nulls::{a_null_of_a_shoot_names_no_secret_and_no_domain, a_null_of_a_seed_names_no_secret},
     schedules_of_a_shoot,
@@ -262,10 +267,10 @@ async fn operations(garden: &Garden) {
 
 async fn own_seed_and_lease(garden: &Garden) {
     let seeds: Api<Seed> = Api::all(garden.seed_a.clone());
-    let label = json!({"metadata": {"labels": {"x": "y"}}});
-    allowed(garden.patch(&seeds, "seed-a", label.clone()).await);
+    let note = json!({"metadata": {"annotations": {"x": "y"}}});
+    allowed(garden.patch(&seeds, "seed-a", note.clone()).await);
     let word = "the gardenlet of seed \"seed-a\" may not write Seed seed-b";
-    refused(garden.patch(&seeds, "seed-b", label.clone()).await, word);
+    refused(garden.patch(&seeds, "seed-b", note.clone()).await, word);
     refused(
         garden
             .patch_status(&seeds, "seed-b", json!({"kubernetesVersion": "v9"}))
@@ -287,7 +292,7 @@ async fn own_seed_and_lease(garden: &Garden) {
     // The group alone is not enough.
     let nameless: Api<Seed> = Api::all(garden.nameless.clone());
     refused(
-        garden.patch(&nameless, "seed-a", label).await,
+        garden.patch(&nameless, "seed-a", note).await,
         "the gardenlet of seed \"\" may not write Seed seed-a",
     );
 }

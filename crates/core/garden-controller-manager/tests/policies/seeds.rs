@@ -309,8 +309,8 @@ pub async fn a_gardenlet_changes_no_owner_checks(garden: &Garden) {
     let changed = settings(json!({"authorities": ["192.0.2.2:53"]}));
     allowed(garden.patch(&seeds, "fenced", changed.clone()).await);
     allowed(garden.patch(&gardenlet, "fenced", changed).await);
-    let label = json!({"metadata": {"labels": {"kind": "edge"}}});
-    allowed(garden.patch(&gardenlet, "fenced", label).await);
+    let note = json!({"metadata": {"annotations": {"kind": "edge"}}});
+    allowed(garden.patch(&gardenlet, "fenced", note).await);
 }
 
 /// A taint keeps new shoots away; shoots that are on the seed stay.

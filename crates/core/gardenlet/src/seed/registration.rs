@@ -5,10 +5,7 @@
 
 use std::path::Path;
 
-use api::{
-    constants::SEED_CORDONED,
-    gardencore::{Seed, seed::SeedTaint},
-};
+use api::gardencore::Seed;
 use kube::{
     Api, Resource, ResourceExt,
     api::{Patch, PatchParams},
@@ -29,11 +26,9 @@ pub async fn register(context: &Context) -> Result<()> {
     })?;
     let mut seed = parse(&text, path, &context.seed_name)?;
     let seeds: Api<Seed> = context.garden.cluster_wide();
-    if !seed.spec.taints.is_empty() {
-        let registered = seeds.get_opt(&context.seed_name).await;
-        let registered = registered.context(format_args!("could not read Seed {}", context.seed_name))?;
-        keep_cordon(&mut seed, registered.as_ref());
-    }
+    let registered = seeds.get_opt(&context.seed_name).await;
+    let registered = registered.context(format_args!("could not read Seed {}", context.seed_name))?;
+    keep_taints(&mut seed, registered.as_ref());
     let Err(error) = apply(&seeds, &seed).await else {
         tracing::info!(seed = context.seed_name, "the seed is registered");
         return Ok(());
@@ -59,14 +54,18 @@ pub async fn register(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the seed closed. Server-side apply replaces the list of taints as a whole, so that a manifest with
-/// taints would remove the taint of `kubectl repot cordon` at each start.
-fn keep_cordon(seed: &mut Seed, registered: Option<&Seed>) {
-    if registered.is_some_and(|registered| registered.spec.is_cordoned()) && !seed.spec.is_cordoned() {
-        seed.spec.taints.push(SeedTaint {
-            key: SEED_CORDONED.to_owned(),
-            value: None,
-        });
+/// Keeps the taints of the registered Seed. Server-side apply replaces the list of taints as a whole, so that
+/// a manifest would remove the taint of `kubectl repot cordon` at each start. Policy `gardenlet-seed` lets
+/// only administrators remove taints, and would refuse the whole manifest.
+fn keep_taints(seed: &mut Seed, registered: Option<&Seed>) {
+    for taint in registered.iter().flat_map(|registered| &registered.spec.taints) {
+        if !seed.spec.taints.contains(taint) {
+            tracing::info!(
+                key = taint.key,
+                "a taint of the Seed that --seed-config does not have stays: an administrator of the garden removes taints"
+            );
+            seed.spec.taints.push(taint.clone());
+        }
     }
 }
 
@@ -142,13 +141,30 @@ spec:
             (None, false),
         ] {
             let mut seed = tainted("{key: protected}");
-            keep_cordon(&mut seed, registered);
+            keep_taints(&mut seed, registered);
             assert_eq!(seed.spec.is_cordoned(), is_cordoned, "{:?}", seed.spec.taints);
             assert_eq!(seed.spec.taints[0].key, "protected");
         }
         let mut twice = cordoned.clone();
-        keep_cordon(&mut twice, Some(&cordoned));
+        keep_taints(&mut twice, Some(&cordoned));
         assert_eq!(twice.spec.taints.len(), 1);
+    }
+
+    /// The garden would refuse the whole manifest, because only an administrator removes taints.
+    #[test]
+    fn a_manifest_removes_no_taint() {
+        let registered = parse(
+            &MANIFEST.replace(
+                "  dns: {}",
+                "  dns: {}\n  taints: [{key: tier, value: gold}, {key: x}]",
+            ),
+            Path::new("/s"),
+            "a",
+        );
+        let registered = registered.unwrap();
+        let mut seed = parse(MANIFEST, Path::new("/s"), "a").unwrap();
+        keep_taints(&mut seed, Some(&registered));
+        assert_eq!(seed.spec.taints, registered.spec.taints);
     }
 
     fn refused(text: &str, words: &str) {
