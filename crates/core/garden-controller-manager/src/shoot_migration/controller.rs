@@ -73,7 +73,10 @@ pub async fn run(context: Context) {
     let buckets: Api<BackupBucket> = context.garden.cluster_wide();
     let controller = controller.watches(buckets, watcher::Config::default(), move |bucket| {
         concerned(&of_bucket, |shoot| {
-            moves(shoot, |_, to| bucket.spec.seed_name.as_deref() == Some(to))
+            moves(shoot, |from, to| {
+                let seed = bucket.spec.seed_name.as_deref();
+                seed == Some(from) || seed == Some(to)
+            })
         })
     });
     let entries: Api<BackupEntry> = context.garden.all();

@@ -16,6 +16,7 @@
 //! | `planned_move_checks` | the list of the checks that a takeover skips: the rows up to `pending_edit` |
 //! | `former_source_entry` | whether the source BackupEntry of the move before is gone |
 //! | `source` | the reports of the source's gardenlet that would stop a move half-way |
+//! | `source_bucket` | whether the bucket with the backups of the shoot is ready |
 //! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
 //! | `pause` | whether the Shoot or a seed of the move holds back new work |
 //! | `pending_edit` | whether the source has reconciled the present specification |
@@ -53,6 +54,7 @@ mod reading;
 mod returning;
 mod seed_defaults;
 mod source;
+mod source_bucket;
 
 pub(crate) use approval::travels;
 pub use approval::{Decision, HandOn, decide};

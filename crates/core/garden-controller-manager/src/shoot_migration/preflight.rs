@@ -31,6 +31,8 @@ pub(super) const BUSY: &str = "DestinationSeedBusy";
 pub(super) const FULL: &str = "DestinationSeedFull";
 /// The reason of a move while the source BackupEntry of an earlier move is being deleted.
 pub(super) const SOURCE_ENTRY_LEFT: &str = "SourceBackupEntryNotDeleted";
+/// The reason of a move while the bucket of the source is not ready.
+pub(super) const SOURCE_BUCKET_NOT_READY: &str = "SourceBackupBucketNotReady";
 
 /// A requested move, and its inputs.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +74,7 @@ impl Verdict {
             | "DestinationExtensionsNotReady"
             | "DestinationSeedNotCleanedUp"
             | SOURCE_ENTRY_LEFT
+            | SOURCE_BUCKET_NOT_READY
             | FULL
             | SEED_EMERGENCY_STOP
             | SHOOT_NOT_RECONCILED
@@ -275,17 +278,20 @@ fn health_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Op
         );
         return Some((reason, message));
     }
-    let bucket = wanted
-        .bucket
-        .and_then(|b| b.status.as_ref())
-        .and_then(|s| s.last_operation.as_ref());
-    if bucket.is_none_or(|o| o.state != LastOperationState::Succeeded) {
+    if !wanted.bucket.is_some_and(is_bucket_ready) {
         let message = format!(
             "The BackupBucket of seed {name} is not ready: look at its status.lastError, mend it, {back}."
         );
         return Some(("DestinationBackupBucketNotReady", message));
     }
     None
+}
+
+/// Whether the provider has succeeded with the credentials and the settings of the bucket.
+pub(super) fn is_bucket_ready(bucket: &BackupBucket) -> bool {
+    let status = bucket.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    last.is_some_and(|last| last.state == LastOperationState::Succeeded)
 }
 
 fn provider_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Option<String> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use api::gardencore::{
     BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, Seed, Shoot,
+    shoot::OwnershipPhase,
 };
 use kube::{
     Api, ResourceExt,
@@ -32,6 +33,8 @@ pub struct Judged {
     pub profile: Option<CloudProfile>,
     /// The source BackupEntry that an earlier move may have left.
     pub source_entry: Option<BackupEntry>,
+    /// The BackupBucket from which the destination would restore the shoot.
+    pub source_bucket: Option<BackupBucket>,
 }
 
 /// Judges the move that the Shoot requests, if any.
@@ -54,16 +57,10 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         backup_entry(context, shoot, ""),
         backup_entry(context, shoot, SOURCE)
     )?;
-    let bucket = match destination.as_ref().and_then(ResourceExt::uid) {
-        Some(uid) => {
-            let buckets: Api<BackupBucket> = context.garden.cluster_wide();
-            buckets
-                .get_opt(&uid)
-                .await
-                .context("could not read the destination's BackupBucket")?
-        }
-        None => None,
-    };
+    let (bucket, source_bucket) = futures::try_join!(
+        backup_bucket(context, destination.as_ref().and_then(ResourceExt::uid)),
+        backup_bucket(context, bucket_with_data(shoot, backup_entry.as_ref()))
+    )?;
     let extensions = extensions(context, shoot).await?;
     let profile = cloud_profile(context, shoot).await?;
     let verdict = judge(&Move {
@@ -80,7 +77,26 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
         verdict,
         profile,
         source_entry,
+        source_bucket,
     })
+}
+
+async fn backup_bucket(context: &Context, name: Option<String>) -> Result<Option<BackupBucket>> {
+    let Some(name) = name else { return Ok(None) };
+    let buckets: Api<BackupBucket> = context.garden.cluster_wide();
+    let bucket = buckets.get_opt(&name).await;
+    bucket.context(format_args!("could not read BackupBucket {name}"))
+}
+
+/// Name of the BackupBucket with the newest data of the shoot. A seed that has opened no data has no data in
+/// the bucket of its own BackupEntry.
+fn bucket_with_data(shoot: &Shoot, own: Option<&BackupEntry>) -> Option<String> {
+    let record = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+    let claimed = record.filter(|record| record.phase == Some(OwnershipPhase::Claiming));
+    match claimed {
+        Some(record) => record.recorded_source_bucket().map(str::to_owned),
+        None => own.map(|own| own.spec.bucket_name.clone()),
+    }
 }
 
 /// Name prefix of a source BackupEntry.
@@ -147,5 +163,33 @@ pub(crate) async fn write(shoots: &Api<Shoot>, name: &str, patch: Value) -> Resu
         Ok(_) => Ok(true),
         Err(kube::Error::Api(answer)) if answer.is_conflict() || answer.is_not_found() => Ok(false),
         Err(error) => Err(error).context("could not write the status of the Shoot"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_data_are_in_the_bucket_of_the_seed_that_has_opened_data() {
+        let mut own = BackupEntry::default();
+        own.spec.bucket_name = "own".into();
+        let bucket = |ownership: Value| {
+            let spec = json!({"region": "r", "provider": {"type": "t"}, "kubernetes": {}});
+            let shoot =
+                json!({"metadata": {"name": "web"}, "spec": spec, "status": {"ownership": ownership}});
+            bucket_with_data(&serde_json::from_value(shoot).unwrap(), Some(&own))
+        };
+        let record = |phase: &str, epoch: i64| {
+            json!({"epoch": 2, "phase": phase, "source": {"name": "a", "epoch": 1},
+                "sourceBucket": {"name": "earlier", "epoch": epoch}})
+        };
+        assert_eq!(bucket(Value::Null).as_deref(), Some("own"));
+        assert_eq!(bucket(record("Held", 1)).as_deref(), Some("own"));
+        assert_eq!(bucket(record("Claiming", 1)).as_deref(), Some("earlier"));
+        assert_eq!(bucket(record("Claiming", 7)), None);
     }
 }

@@ -222,7 +222,18 @@ async fn a_move_waits_for_its_destination(garden: &Garden) {
             .patch(&shoots, "mover", json!({"spec": {"seedName": "seed-b"}}))
             .await,
     );
-    give_it_a_bucket(garden).await;
+    allowed(
+        garden
+            .patch(
+                &seeds,
+                "seed-b",
+                json!({"spec": {"backup": {"provider": "local"}}}),
+            )
+            .await,
+    );
+    for seed in ["seed-a", "seed-b"] {
+        bring_ready_bucket(garden, seed).await;
+    }
     // The gardenlet renews its Lease all the time.
     let conditions = [
         "GardenletReady",
@@ -250,21 +261,11 @@ async fn a_move_waits_for_its_destination(garden: &Garden) {
     a_shoot_state_outlives_its_move(garden).await;
 }
 
-/// The seed gets a backup and a bucket that is ready.
-async fn give_it_a_bucket(garden: &Garden) {
-    let seeds: Api<Seed> = Api::all(garden.administrator());
-    allowed(
-        garden
-            .patch(
-                &seeds,
-                "seed-b",
-                json!({"spec": {"backup": {"provider": "local"}}}),
-            )
-            .await,
-    );
-    let uid = seeds.get("seed-b").await.unwrap().uid().unwrap();
+/// The seed has a bucket that is ready.
+async fn bring_ready_bucket(garden: &Garden, seed: &str) {
+    let uid = garden.bucket_of(seed).await;
     let buckets: Api<BackupBucket> = Api::all(garden.administrator());
-    allowed(garden.apply(&buckets, &uid, garden::bucket(&uid, "seed-b")).await);
+    allowed(garden.apply(&buckets, &uid, garden::bucket(&uid, seed)).await);
     garden
         .status(
             &buckets,

@@ -288,18 +288,20 @@ async fn early_and_late(garden: &Garden) {
 
 /// Neither the shoot nor the seed changes meanwhile.
 async fn a_bucket_that_falls_ill_takes_the_verdict_back(garden: &Garden, shoots: &Api<Shoot>) {
-    let seeds: Api<Seed> = Api::all(garden.administrator());
-    let uid = seeds.get("seed-b").await.unwrap().uid().unwrap();
     let buckets: Api<BackupBucket> = Api::all(garden.administrator());
-    for (state, ready) in [("Error", false), ("Succeeded", true)] {
-        let status = json!({"lastOperation": operation("Reconcile", state)});
-        garden.status(&buckets, &uid, status).await;
-        let shoot = until(shoots, "stayer", |shoot| is_ready(shoot) == ready).await;
-        let told = reason(&shoot).filter(|_| !ready);
-        assert_eq!(
-            told,
-            (!ready).then(|| "DestinationBackupBucketNotReady".to_owned())
-        );
+    for (seed, obstacle) in [
+        ("seed-b", "DestinationBackupBucketNotReady"),
+        ("seed-a", "SourceBackupBucketNotReady"),
+    ] {
+        let uid = garden.bucket_of(seed).await;
+        for (state, ready) in [("Error", false), ("Succeeded", true)] {
+            let status = json!({"lastOperation": operation("Reconcile", state)});
+            garden.status(&buckets, &uid, status).await;
+            let shoot = until(shoots, "stayer", |shoot| is_ready(shoot) == ready).await;
+            let told = reason(&shoot).filter(|_| !ready);
+            assert_eq!(told, (!ready).then(|| obstacle.to_owned()));
+            assert_eq!(approval(&shoot).is_some(), ready, "{seed}");
+        }
     }
     until(shoots, "stayer", |shoot| is_for(shoot, "seed-b")).await;
 }
@@ -320,8 +322,18 @@ pub async fn create_on(garden: &Garden, name: &str, seed: &str) {
     garden
         .status(&shoots, name, json!({"technicalID": id, "uid": uid}))
         .await;
-    let bucket = garden.bucket_of(seed).await;
+    let bucket = bring_ready_bucket(garden, seed).await;
     garden.entry(&format!("{id}--{uid}"), seed, &bucket).await;
+}
+
+/// The BackupBucket of the seed is ready. Returns the name of the bucket.
+async fn bring_ready_bucket(garden: &Garden, seed: &str) -> String {
+    let uid = garden.bucket_of(seed).await;
+    let buckets: Api<BackupBucket> = Api::all(garden.administrator());
+    allowed(garden.apply(&buckets, &uid, garden::bucket(&uid, seed)).await);
+    let ready = json!({"lastOperation": operation("Create", "Succeeded")});
+    garden.status(&buckets, &uid, ready).await;
+    uid
 }
 
 /// The seed reports that it is healthy, and has a bucket.
@@ -336,11 +348,7 @@ pub async fn make_ready(garden: &Garden, seed: &str) {
     ] {
         say(garden, seed, condition, ConditionStatus::True).await;
     }
-    let uid = seeds.get(seed).await.unwrap().uid().unwrap();
-    let buckets: Api<BackupBucket> = Api::all(garden.administrator());
-    allowed(garden.apply(&buckets, &uid, garden::bucket(&uid, seed)).await);
-    let ready = json!({"lastOperation": operation("Create", "Succeeded")});
-    garden.status(&buckets, &uid, ready).await;
+    bring_ready_bucket(garden, seed).await;
 }
 
 /// Sets a condition of a seed.
