@@ -1,6 +1,9 @@
 //! Watches Shoots, Seeds and their Leases; reads the inputs of a decision, and executes the decision.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::{
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
 
 use api::{
     constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
@@ -37,12 +40,15 @@ use super::{
     obstacle::Facts,
     seen::{TakeoverObservations, lock, operation_of, progress_of, read_renewal, state_of, watch_leases},
     sightings::Silence,
-    statement,
+    source_credentials, statement,
 };
 use crate::{
     Context, MANAGER,
     shoot_migration::{self, wanted_move},
 };
+
+/// Requeue interval of a takeover by silence whose destination could not read the backups.
+const RECHECK_OF_CREDENTIALS: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Labels {
@@ -168,13 +174,28 @@ impl ShootTakeover {
             // No move is wanted: the seed that is to keep the shoot.
             None => self.hosting_seed(&shoot).await?,
         };
+        let unreadable = match &judged.verdict {
+            Some(verdict) if verdict.ready => {
+                source_credentials::obstacle(&self.context, judged.source_bucket.as_ref()).await?
+            }
+            _ => None,
+        };
         let facts = Facts {
             source: source.as_ref(),
             destination: judged.destination.as_ref(),
-            verdict: judged.verdict.as_ref(),
+            verdict: unreadable.as_ref().or(judged.verdict.as_ref()),
             ..self.facts(&shoot, renewed)
         };
-        self.act(&shoots, &shoot, decide(&facts)).await
+        let decision = decide(&facts);
+        // A refusal and a withdrawal have an Event. A takeover by silence waits, and Secrets are not watched.
+        if let (Some(unreadable), Decision::Nothing) = (&unreadable, &decision) {
+            let events = &self.context.events;
+            events
+                .warning(&shoot, unreadable.reason, &unreadable.message)
+                .await;
+            return Ok(Next::After(RECHECK_OF_CREDENTIALS));
+        }
+        self.act(&shoots, &shoot, decision).await
     }
 
     async fn silences(&self, seeds: &[FormerSeed]) -> Result<Vec<Silence>> {

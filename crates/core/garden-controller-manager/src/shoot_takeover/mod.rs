@@ -22,6 +22,7 @@
 //! | `obstacle` | why a shoot may not be taken over |
 //! | `host_clock` | whether permits end while a hypervisor pauses a machine of the source |
 //! | `servers` | whether the seeds use the same DNS servers, and whether all processes have an owner check |
+//! | `source_credentials` | whether the credentials of the bucket of the source exist |
 //! | `next_step` | the steps of the controller, and the requests of operators |
 //! | `approval` | the recorded approval |
 //! | `decision` | the next step |
@@ -41,6 +42,7 @@ mod renewal;
 mod seen;
 pub(crate) mod servers;
 mod sightings;
+mod source_credentials;
 mod statement;
 
 pub use controller::run;

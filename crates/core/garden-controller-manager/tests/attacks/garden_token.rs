@@ -182,6 +182,18 @@ pub async fn garden_controller_manager_makes_no_tokens_either(garden: &Garden) {
     let filled = secret(json!({"metadata": metadata, "data": {"kubeconfig": "eA=="}}));
     refused(create(&garden.manager, NAMESPACE, &filled).await, words);
     allowed(create(&garden.manager, NAMESPACE, &secret(json!({"metadata": metadata}))).await);
+    // A dry run in the namespace of a seed shows whether a Secret has the name, and creates nothing.
+    let home = "seed-seed-c";
+    let of_seed: Api<Secret> = Api::namespaced(garden.manager.clone(), home);
+    let empty = || secret(json!({"metadata": {"name": "x"}}));
+    allowed(garden::try_create(&of_seed, empty()).await);
+    refused(create(&garden.manager, home, &empty()).await, words);
+    let full = secret(json!({"metadata": {"name": "x"}, "data": {"key": "eA=="}}));
+    for body in [full, token("x")] {
+        refused(garden::try_create(&of_seed, body).await, words);
+    }
+    let of_project: Api<Secret> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    refused(garden::try_create(&of_project, empty()).await, words);
     let secrets: Api<Secret> = Api::namespaced(garden.manager.clone(), NAMESPACE);
     refused(
         secrets.get("x.kubeconfig").await.map(|_| ()),

@@ -11,6 +11,7 @@ mod preflight;
 mod renewal;
 mod servers;
 mod source;
+mod source_credentials;
 mod takeover;
 
 use garden::Garden;

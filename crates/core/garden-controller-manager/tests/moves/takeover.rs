@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 use crate::{
     garden::{self, Garden, NAMESPACE, allowed, operation, refused},
     journey::{create, edit, make_ready, until},
-    renewal, servers, source,
+    renewal, servers, source, source_credentials,
 };
 
 /// Many times the controller's duration, also on a slow machine.
@@ -56,12 +56,16 @@ pub async fn with_the_controller(garden: &Garden) {
     // A separate seed, whose gardenlet is alive meanwhile.
     let of_seed_d = Box::pin(source::a_source_that_fails_in_a_loop_loses_its_shoot(garden));
     futures::join!(of_seed_a, of_seed_d);
+    Box::pin(source_credentials::a_bucket_without_its_secret_holds_a_takeover(
+        garden,
+    ))
+    .await;
     a_third_seed_takes_what_the_second_has_not_opened(garden).await;
     Box::pin(a_source_takes_back_what_the_destination_has_not_opened(garden)).await;
     renewal::the_annotation_has_worked_once(garden).await;
     let metrics = context.metrics.encode();
     assert!(
-        metrics.contains("forced_hand_overs_total{by=\"operator\"} 5"),
+        metrics.contains("forced_hand_overs_total{by=\"operator\"} 6"),
         "{metrics}"
     );
     context.shutdown.cancel();
@@ -397,7 +401,7 @@ async fn a_call_off_after_the_seal_begins_a_new_epoch(garden: &Garden) {
 }
 
 /// Repeats the request until the takeover: the request is refused while the last sign of life is recent.
-async fn taken_over(garden: &Garden, name: &str, to: &str) -> Shoot {
+pub async fn taken_over(garden: &Garden, name: &str, to: &str) -> Shoot {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     eventually("it is taken over", SOON, || async {
         let shoot = shoots.get(name).await.map_err(|error| error.to_string())?;
