@@ -14,9 +14,21 @@ use kube::ResourceExt as _;
 
 use crate::owner_terms;
 
-/// Reasons of condition `OwnershipVerified` that a seed reports. Any further reason is the statement of an
-/// operator, and replaces the report of etcd.
+/// Reasons of condition `OwnershipVerified` of an etcd that asks for the owner.
 pub const REPORTED_BY_A_SEED: [&str; 4] = ["Owner", "NotConfirmed", "NoAnswer", "NotToldAnew"];
+
+/// All reasons of condition `OwnershipVerified` that a seed reports. Any further reason is the statement of
+/// an operator, and replaces the report of etcd. Policy `shoot-ownership` has the same list, and refuses
+/// further reasons to seeds.
+pub const REASONS_OF_SEEDS: [&str; 7] = [
+    "Owner",
+    "NotConfirmed",
+    "NoAnswer",
+    "NotToldAnew",
+    NEVER_ANSWERED,
+    OUTLASTS_FENCE,
+    "Lost",
+];
 
 /// Why waiting cannot fence etcd of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -103,6 +103,7 @@ testkit::scenarios! {
         a_shoot_is_created_once,
         a_reported_creation_keeps_no_operator_from_another_seed,
         a_seed_records_no_time_of_a_schedule,
+        a_seed_states_nothing_in_the_name_of_an_operator,
     },
     backups::{
         a_seed_plants_no_entry,
@@ -190,6 +191,14 @@ fn the_policy_for_garden_controller_manager_knows_every_field_of_the_specificati
     assert_eq!(known, ["enabled", "schedules"], "of these the first may change");
     let kubernetes = spec["kubernetes"].properties.clone().unwrap();
     compares_all_but(policy, "spec.?kubernetes", &kubernetes, "version", "");
+}
+
+#[test]
+fn the_policy_for_ownership_knows_each_reason_of_seeds() {
+    let policy = include_str!("../../../../../charts/garden/files/policies/shoot-ownership.yaml");
+    let reasons = placement::takeover::REASONS_OF_SEEDS.map(|reason| format!("'{reason}'"));
+    let list = format!("c.reason in [{}]", reasons.join(", "));
+    assert!(policy.contains(&list), "the policy does not have {list}");
 }
 
 #[test]

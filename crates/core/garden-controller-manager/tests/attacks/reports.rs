@@ -3,6 +3,7 @@
 
 use api::gardencore::Shoot;
 use kube::Api;
+use placement::takeover::REASONS_OF_SEEDS;
 use serde_json::{Value, json};
 
 use crate::garden::{Garden, NAMESPACE, allowed, operation, refused, try_patch, until_allowed};
@@ -127,4 +128,34 @@ pub async fn a_seed_records_no_time_of_a_schedule(garden: &Garden) {
     for other in [future, at(Value::Null)] {
         refused(garden.patch_status(&a, "sleepy", other).await, words);
     }
+}
+
+/// The statement of an operator replaces the report of etcd, and a takeover waits for no fence of etcd.
+pub async fn a_seed_states_nothing_in_the_name_of_an_operator(garden: &Garden) {
+    garden
+        .shoot("stated", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let condition = |type_: &str, reason: &str, second: &str| {
+        let time = format!("2026-01-01T00:00:{second}Z");
+        json!({"type": type_, "status": "Unknown", "reason": reason, "message": "m", "lastTransitionTime": time,
+            "lastUpdateTime": time})
+    };
+    let report = |conditions: Value| garden.patch_status(&a, "stated", json!({"conditions": conditions}));
+    let verified = |reason: &str, second: &str| condition("OwnershipVerified", reason, second);
+    for reason in REASONS_OF_SEEDS {
+        allowed(report(json!([verified(reason, "00")])).await);
+    }
+    let words = "may not report condition OwnershipVerified of Shoot stated with reason \"SeedIsOff\"";
+    refused(report(json!([verified("SeedIsOff", "00")])).await, words);
+    // The seed keeps the statement of an operator beside its own reports, or replaces the statement.
+    let stated = json!({"conditions": [verified("SeedIsOff", "00")]});
+    garden
+        .status(&garden.admin::<Shoot>(NAMESPACE), "stated", stated)
+        .await;
+    let other = condition("EveryNodeReady", "SeedIsOff", "01");
+    allowed(report(json!([verified("SeedIsOff", "00"), other])).await);
+    refused(report(json!([verified("SeedIsOff", "01"), other])).await, words);
+    allowed(report(json!([verified("Owner", "01"), other])).await);
+    refused(report(json!([verified("SeedIsOff", "00"), other])).await, words);
 }

@@ -277,6 +277,33 @@ mod tests {
         }
     }
 
+    /// Policy `shoot-ownership` refuses further reasons to seeds.
+    #[test]
+    fn the_garden_allows_each_reason_to_seeds() {
+        let reports = [
+            ("True", "Owner"),
+            ("False", "Lost"),
+            ("Unknown", "NoAnswer"),
+            ("Unknown", "NeverAnswered"),
+            ("True", "OutlastsFence"),
+            ("Unknown", "OutlastsAnyFence"),
+            ("Unknown", "OfALaterVersion"),
+        ];
+        let known = placement::takeover::REASONS_OF_SEEDS;
+        for report in reports {
+            for second in [1000, 90_000] {
+                let told = verified_by(&[etcd(true, &[report])], &at(second), USUAL).unwrap();
+                assert!(
+                    known.contains(&told.seen.reason),
+                    "{report:?}: {}",
+                    told.seen.reason
+                );
+            }
+        }
+        let silent = verified_by(&[etcd(true, &[])], &at(1000), USUAL).unwrap();
+        assert!(known.contains(&silent.seen.reason));
+    }
+
     fn read_condition(conditions: &[Condition]) -> (ConditionStatus, &str, i64, i64) {
         let told = find_condition(conditions, OWNERSHIP_VERIFIED).unwrap();
         let seconds = |time: &Time| time.0.as_second();
