@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     garden::{
-        Garden, NAMESPACE, allowed, event_in, refused, try_create, until_allowed, until_refused,
+        Garden, NAMESPACE, allowed, bucket, event_in, refused, try_create, until_allowed, until_refused,
         until_refused_with,
     },
     grant_rights,
@@ -218,6 +218,37 @@ pub async fn a_seed_reports_under_no_foreign_name(garden: &Garden) {
         json!({"deprecatedSource": {"component": manager}}),
     ] {
         assert!(garden.patch(&own, "of-gardenlet", renamed).await.is_err());
+    }
+}
+
+/// The runbook for a lost seed names objects of that seed, and a false Event would name others.
+pub async fn a_seed_reports_about_its_own_bucket_and_extensions(garden: &Garden) {
+    let core = "core.gardener.cloud/v1beta1";
+    for seed in ["seed-a", "seed-b"] {
+        let name = format!("reported-of-{seed}");
+        garden.bring(&bucket(&name, seed)).await.unwrap();
+        let spec = json!({"seedRef": {"name": seed}, "registrationRef": {"name": "x"}});
+        let metadata = json!({"name": name});
+        let installation =
+            json!({"apiVersion": core, "kind": "ControllerInstallation", "metadata": metadata, "spec": spec});
+        garden.bring(&installation).await.unwrap();
+    }
+    let events: Api<Event> = Api::namespaced(garden.seed_a.clone(), "default");
+    let about = |kind: &str, name: &str| {
+        let mut event = event_in("default", "seed-a");
+        event.metadata.name = Some(format!("{}.{name}", kind.to_lowercase()));
+        let regarding = json!({"apiVersion": core, "kind": kind, "name": name});
+        event.regarding = Some(serde_json::from_value(regarding).unwrap());
+        event
+    };
+    for kind in ["BackupBucket", "ControllerInstallation"] {
+        let words = format!("may not write an Event about {kind} reported-of-seed-b of seed \"seed-b\"");
+        let foreign = || about(kind, "reported-of-seed-b");
+        until_refused_with(&words, || try_create(&events, foreign())).await;
+        let created = events.create(&PostParams::default(), &foreign()).await;
+        refused(created.map(drop), &words);
+        let own = about(kind, "reported-of-seed-a");
+        allowed(events.create(&PostParams::default(), &own).await.map(drop));
     }
 }
 

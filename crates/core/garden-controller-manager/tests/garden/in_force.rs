@@ -199,6 +199,7 @@ impl Garden {
         let mut report = event_in("default", "seed-b");
         report.metadata.annotations = Some([("x".to_owned(), "y".repeat(20_000))].into());
         in_force("gardenlet-event", || try_create(&reports, report.clone())).await?;
+        self.wait_for_policies_of_reports(&reports).await?;
         self.wait_for_policies_of_manager().await?;
         let members: Api<Role> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
         in_force("seed-rights", || {
@@ -242,6 +243,27 @@ impl Garden {
         })
         .await?;
         self.wait_for_policies_of_deletions().await
+    }
+
+    /// Policies about Events of objects that a BackupBucket or a ControllerInstallation of seed-a has.
+    async fn wait_for_policies_of_reports(&self, reports: &Api<Event>) -> Result<()> {
+        let core = "core.gardener.cloud/v1beta1";
+        let spec = json!({"seedRef": {"name": "seed-a"}, "registrationRef": {"name": "probe"}});
+        let metadata = json!({"name": "probe"});
+        self.bring(
+            &json!({"apiVersion": core, "kind": "ControllerInstallation", "metadata": metadata, "spec": spec}),
+        )
+        .await?;
+        for (policy, kind) in [
+            ("gardenlet-event-bucket", "BackupBucket"),
+            ("gardenlet-event-installation", "ControllerInstallation"),
+        ] {
+            let mut report = event_in("default", "seed-b");
+            let regarding = json!({"apiVersion": core, "kind": kind, "name": "probe"});
+            report.regarding = Some(serde_json::from_value(regarding)?);
+            in_force(policy, || try_create(reports, report.clone())).await?;
+        }
+        Ok(())
     }
 
     /// Policies that bound garden-controller-manager.
