@@ -54,7 +54,7 @@ pub use extensions::Extensions;
 pub use isolation::Isolation;
 pub use journey::{Journey, approval, has_earlier_epoch, is_move_wanted, journey};
 pub use names::Names;
-pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, wanted};
+pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, is_half_created, wanted};
 pub use pause::{Pause, pause};
 pub use reconciled::{is_reconciled, spec_hash};
 pub use role::{Role, role};

@@ -145,7 +145,8 @@ pub fn is_claimed(shoot: &Shoot) -> bool {
 }
 
 /// Whether the creation was begun and not finished.
-pub(crate) fn is_half_created(shoot: &Shoot) -> bool {
+#[must_use]
+pub fn is_half_created(shoot: &Shoot) -> bool {
     !has_earlier_epoch(shoot)
         && status(shoot)
             .and_then(|status| status.last_operation.as_ref())

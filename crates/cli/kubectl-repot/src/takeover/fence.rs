@@ -50,6 +50,9 @@ pub(super) fn obstacles(shoot: &Shoot, source: &Seed, destination: &Seed) -> Vec
 /// Why no seed can restore the shoot, with any fence.
 #[must_use]
 pub(super) fn unsaved(shoot: &Shoot) -> Option<String> {
+    if placement::is_half_created(shoot) {
+        return Some("no seed has reported the end of the creation, so no backup of the shoot is known (status.lastOperation)".to_owned());
+    }
     (!is_state_saved(shoot)).then(|| {
         format!("the garden has no state of the shoot that a seed could restore (constraint {SHOOT_STATE_UP_TO_DATE})")
     })
@@ -249,5 +252,15 @@ mod tests {
     #[test]
     fn a_shoot_without_a_saved_state_cannot_be_restored() {
         assert!(unsaved(&shoot(&[], "{seedName: a, epoch: 1}")).is_some());
+        let saved = condition("ShootStateUpToDate", "True", "ShootStateSynced");
+        let mut shoot = shoot(&[], "{seedName: a, epoch: 1}");
+        let status = shoot.status.as_mut().unwrap();
+        status.constraints = serde_yaml_ng::from_str(&format!("[{saved}]")).unwrap();
+        let last =
+            "{type: Create, state: Error, progress: 1, description: d, lastUpdateTime: 2026-01-01T00:00:00Z}";
+        status.last_operation = serde_yaml_ng::from_str(last).unwrap();
+        assert!(unsaved(&shoot).unwrap().contains("the end of the creation"));
+        shoot.status.as_mut().unwrap().last_operation = None;
+        assert_eq!(unsaved(&shoot), None);
     }
 }

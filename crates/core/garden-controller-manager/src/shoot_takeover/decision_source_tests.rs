@@ -370,3 +370,35 @@ fn a_destination_that_recovers_by_itself_loses_neither_a_request_nor_a_consent()
         );
     }
 }
+
+/// The destination would wait for a snapshot without end, and the Shoot could be neither moved nor deleted.
+#[test]
+fn a_shoot_whose_creation_never_ended_is_not_taken_over() {
+    let words = "has not reported the end of the creation";
+    for last in ["Create Processing", "Create Error", "Create Failed"] {
+        for off in [false, true] {
+            let known = Known { last, off, ..asked() };
+            refused(&known, words);
+            refused(&known, "delete the Shoot");
+        }
+        withdrawn(&Known { last, ..facts() }.consented(&json!({})), words);
+        let silent = Known {
+            last,
+            silence: Silence::Silent(HOURS),
+            ..facts()
+        };
+        assert_eq!(silent.decide(), Decision::Nothing, "{last}");
+    }
+    // Also after an operator has stated by hand that the shoot has run.
+    for last in ["Create Succeeded", "Reconcile Processing"] {
+        let known = Known { last, ..asked() };
+        assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator), "{last}");
+    }
+    // A seed that claims the shoot has the data of an earlier epoch.
+    let claims = Known {
+        last: "Create Error",
+        ownership: json!({"epoch": 2, "phase": "Claiming", "source": {"name": "c", "epoch": 1}}),
+        ..asked()
+    };
+    assert_eq!(approved_by(&claims.decide()), Some(ApprovedBy::Operator));
+}

@@ -90,6 +90,13 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
             "the shoot is to move nowhere: set spec.seedName to the seed that is to take it over".to_owned(),
         );
     };
+    // Such a restore would wait for a snapshot without end, and no further move or deletion could follow.
+    if placement::is_half_created(shoot) {
+        return Err(format!(
+            "seed {from} has not reported the end of the creation, so no backup is known from which seed {to} could restore the shoot: \
+             delete the Shoot; if the shoot has run all the same, set status.lastOperation.type of the Shoot to Reconcile by hand"
+        ));
+    }
     let now = placement::ownership_status::ownership(shoot).map_err(|error| error.to_string())?;
     if let Some(why) = without_owner_checks(facts, from, to) {
         return Err(why);
