@@ -76,6 +76,13 @@ pub fn is_asleep(shoot: &Shoot) -> bool {
     status(shoot).is_some_and(|status| status.hibernated)
 }
 
+/// Whether the shoot hibernates, and a user wants so. The seed alone reports hibernation, and no seed writes
+/// the specification.
+#[must_use]
+pub fn is_asleep_on_request(shoot: &Shoot) -> bool {
+    is_asleep(shoot) && is_to_sleep(shoot)
+}
+
 /// The name, if present and not empty.
 fn named(name: Option<&str>) -> Option<&str> {
     name.filter(|name| !name.is_empty())

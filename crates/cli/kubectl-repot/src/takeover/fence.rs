@@ -32,7 +32,7 @@ pub(super) fn obstacles(shoot: &Shoot, source: &Seed, destination: &Seed) -> Vec
     let status = shoot.status.clone().unwrap_or_default();
     let from = source.name_any();
     let is_claimed = phase(&status) == Some(OwnershipPhase::Claiming);
-    if !is_claimed && !placement::is_asleep(shoot) {
+    if !is_claimed && !placement::is_asleep_on_request(shoot) {
         obstacles.extend(unverified(shoot, source));
     }
     if servers(source) != servers(destination) {
@@ -233,6 +233,17 @@ mod tests {
                 "{words}: {obstacles:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_report_of_hibernation_counts_only_at_the_request_of_a_user() {
+        let (source, destination) = (seed("a", "{enabled: true}"), seed("b", "{enabled: true}"));
+        let mut shoot = shoot(&complete()[1..], &entry_for(&source));
+        shoot.status.as_mut().unwrap().hibernated = true;
+        let refused = obstacles(&shoot, &source, &destination);
+        assert!(refused[0].contains("etcd asks for the owner"), "{refused:?}");
+        shoot.spec.hibernation = serde_yaml_ng::from_str("{enabled: true}").unwrap();
+        assert_eq!(obstacles(&shoot, &source, &destination), [""; 0]);
     }
 
     #[test]

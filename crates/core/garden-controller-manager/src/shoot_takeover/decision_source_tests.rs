@@ -371,6 +371,29 @@ fn a_destination_that_recovers_by_itself_loses_neither_a_request_nor_a_consent()
     }
 }
 
+/// A seed that serves the shoot reports hibernation, so that no fence protects the writes of its processes.
+#[test]
+fn hibernation_waives_the_fence_only_at_the_request_of_a_user() {
+    let unanswered = || Known {
+        verified: None,
+        ..asked()
+    };
+    let decided = |known: &Known, enabled: Option<bool>| {
+        let mut shoot = known.shoot();
+        shoot.status.as_mut().unwrap().hibernated = true;
+        shoot.spec.hibernation = serde_json::from_value(json!({"enabled": enabled})).unwrap();
+        known.decide_on(&shoot)
+    };
+    for enabled in [None, Some(false)] {
+        let decision = decided(&unanswered(), enabled);
+        let words = "has never told whether it asks who owns the shoot";
+        let is_refused = matches!(&decision, Decision::Refuse(_, why) if why.contains(words));
+        assert!(is_refused, "{enabled:?}: {decision:?}");
+    }
+    let approved = decided(&unanswered(), Some(true));
+    assert_eq!(approved_by(&approved), Some(ApprovedBy::Operator));
+}
+
 /// The destination would wait for a snapshot without end, and the Shoot could be neither moved nor deleted.
 #[test]
 fn a_shoot_whose_creation_never_ended_is_not_taken_over() {

@@ -103,7 +103,7 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
     // The setting in the Seed is the current setting; a seed that was cut off before the setting arrived runs
     // without an owner check.
-    let serves_nobody = placement::is_asleep(shoot) || now.phase == Phase::Claiming;
+    let serves_nobody = placement::is_asleep_on_request(shoot) || now.phase == Phase::Claiming;
     let tolerates = facts
         .source
         .and_then(|seed| seed.spec.owner_checks())

@@ -199,7 +199,7 @@ fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, source: &Seed) -> O
         });
     }
     let reported = entry.is_some_and(|entry| entry.servers_named.is_some());
-    (!reported && !placement::is_asleep(shoot)).then(|| {
+    (!reported && !placement::is_asleep_on_request(shoot)).then(|| {
         format!(
             "the process beside etcd in seed {from} has not reported which DNS servers it asks (status.ownerChecks has no servers)"
         )

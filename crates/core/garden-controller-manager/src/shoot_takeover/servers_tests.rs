@@ -183,6 +183,20 @@ fn a_source_whose_processes_may_not_ask_is_not_taken_over() {
     assert!(why.contains("name the same servers in both Seeds"), "{why}");
 }
 
+/// No seed writes the specification, and each seed may report hibernation.
+#[test]
+fn missing_servers_are_waived_for_a_hibernated_shoot_only_at_the_request_of_a_user() {
+    let judged = |enabled: bool| {
+        let mut known = shoot(&entry(&[], None), Some("True"));
+        known.status.as_mut().unwrap().hibernated = true;
+        known.spec.hibernation = serde_json::from_value(json!({"enabled": enabled})).unwrap();
+        obstacle(&known, &seed("a", &[ONE]), &seed("b", &[ONE]), true)
+    };
+    let why = judged(false).unwrap();
+    assert!(why.contains("has not reported which DNS servers"), "{why}");
+    assert_eq!(judged(true), None);
+}
+
 /// Both Seeds agree with each other, but the processes of the dead source still run with the former settings.
 #[test]
 fn a_source_whose_seed_was_edited_after_its_processes_had_begun_is_not_taken_over() {
