@@ -27,6 +27,7 @@
 //! | `takeover` | the conditions of a takeover that the status of the Shoot reports |
 //! | `credentials` | the Secrets of the garden that a seed reads |
 //! | `domain` | the domain of a Shoot before the reservation |
+//! | `release` | finalizer `gardener`, and Shoots in deletion without the finalizer |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
 
 pub mod bounded_status;
@@ -42,6 +43,7 @@ pub mod ownership_status;
 pub mod pause;
 pub mod reconciled;
 pub mod registered;
+pub mod release;
 pub mod role;
 pub mod seed_choice;
 pub mod seed_use;
@@ -57,6 +59,7 @@ pub use names::Names;
 pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, is_half_created, wanted};
 pub use pause::{Pause, pause};
 pub use reconciled::{is_reconciled, spec_hash};
+pub use release::{is_kept, is_released};
 pub use role::{Role, role};
 pub use traveller::traveller;
 pub use trim::{seed_name_alone, trim_spec};

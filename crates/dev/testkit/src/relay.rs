@@ -1,4 +1,5 @@
-//! Records the requests of a process under test to an API server, and can hold answers back.
+//! Records the requests of a process under test to an API server, can hold answers back, and can act before a
+//! request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
 use http::{Method, StatusCode, header};
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -53,6 +55,9 @@ impl Asked {
     }
 }
 
+/// The work before a request is passed on.
+type Action = Arc<dyn Fn(Asked) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// A proxy before an API server, in plain HTTP: passes requests on with the rights of a single client, and
 /// returns the answers. A request is recorded before the request is passed on, so that every sent request is
 /// known.
@@ -70,6 +75,7 @@ struct Shared {
     held: watch::Sender<usize>,
     /// Answers to requests for paths with this prefix are held until the end of the relay.
     held_prefix: Mutex<Option<String>>,
+    action: Mutex<Option<Action>>,
 }
 
 impl Relay {
@@ -83,6 +89,7 @@ impl Relay {
             holding: watch::Sender::new(NONE),
             held: watch::Sender::new(0),
             held_prefix: Mutex::default(),
+            action: Mutex::default(),
         });
         let router = Router::new().fallback(pass_on).with_state(Arc::clone(&shared));
         let mut server = JoinSet::new();
@@ -153,6 +160,12 @@ impl Relay {
         *self.shared.held_prefix() = Some(prefix.to_owned());
     }
 
+    /// Runs `action` before each later request is passed on, such as a write of a further user between two
+    /// writes of the process under test.
+    pub fn act_before(&self, action: impl Fn(Asked) -> BoxFuture<'static, ()> + Send + Sync + 'static) {
+        *self.shared.action() = Some(Arc::new(action));
+    }
+
     /// Waits until so many answers are held.
     #[track_caller]
     pub fn until_held(&self, count: usize, limit: Duration) -> impl Future<Output = Result<()>> {
@@ -180,6 +193,10 @@ impl Shared {
 
     fn held_prefix(&self) -> MutexGuard<'_, Option<String>> {
         self.held_prefix.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn action(&self) -> MutexGuard<'_, Option<Action>> {
+        self.action.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Holds the answer to a request for this path until the client is gone, if the path is held.
@@ -240,6 +257,10 @@ async fn pass_on(State(shared): State<Arc<Shared>>, request: Request) -> Respons
     parts.headers.remove(header::HOST);
     parts.headers.remove(header::CONTENT_LENGTH);
     let request = Request::from_parts(parts, Body::from(body.to_vec()));
+    let action = shared.action().clone();
+    if let Some(action) = action {
+        action(asked.clone()).await;
+    }
     let answer = shared.api.send(request).await;
     shared.keep_for_ever(&asked.path).await;
     if !asked.is_of_election() && !asked.is_watch() {

@@ -108,6 +108,7 @@ pub async fn a_seed_takes_a_shoot_after_the_reservation(garden: &Garden) {
             .apply(&admin, "early", shoot_with_domain("early", domain))
             .await,
     );
+    garden.finalizer(&admin, "early").await;
     let uid = admin.get("early").await.unwrap().uid().unwrap();
     let seed: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), ATTACKERS);
     let taken = json!({"seedName": "seed-a", "technicalID": "shoot--attackers--early", "uid": uid});

@@ -129,6 +129,7 @@ testkit::scenarios! {
     tenants::{
         a_version_is_on_offer_or_stays,
         a_shoot_stays_until_its_seed_has_removed_the_control_plane,
+        no_seed_takes_a_shoot_without_the_finalizer,
         a_project_in_deletion_gets_no_shoot,
     },
     domains::{

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
 
 pub async fn an_id_comes_from_the_project_of_the_namespace_and_stays(garden: &Garden) {
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
     garden.shoot("young", "seed-a", None, ("", "")).await;
+    garden.finalizer(&admin, "young").await;
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let uid = a.get("young").await.unwrap().uid().unwrap();
     let first = |id: &str, uid: &str| json!({"seedName": "seed-a", "technicalID": id, "uid": uid});
@@ -36,7 +38,6 @@ pub async fn an_id_comes_from_the_project_of_the_namespace_and_stays(garden: &Ga
     refused(write(json!({"uid": "another"})).await, "for ever");
     refused(write(json!({"technicalID": null})).await, "for ever");
     // A recorded id stays, even if the id differs from the result of the formula.
-    let admin: Api<Shoot> = garden.admin(NAMESPACE);
     garden
         .shoot("old", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
         .await;

@@ -117,6 +117,34 @@ pub async fn a_shoot_stays_until_its_seed_has_removed_the_control_plane(garden: 
     allowed(garden.patch(&editor, "untaken", finalizers(Value::Null)).await);
 }
 
+/// A user may remove the finalizer from a Shoot that no seed has taken, also between two writes of the
+/// gardenlet that takes the Shoot.
+pub async fn no_seed_takes_a_shoot_without_the_finalizer(garden: &Garden) {
+    let editor: Api<Shoot> = Api::namespaced(garden.editor_of_shoots(NAMESPACE).await.unwrap(), NAMESPACE);
+    let gardenlet: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    garden.shoot("raced", "seed-a", None, ("", "")).await;
+    let kept = json!({"metadata": {"finalizers": ["gardener"]}});
+    let removed = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&gardenlet, "raced", kept.clone()).await);
+    until_allowed(|| garden::try_patch(&editor, "raced", &removed)).await;
+    allowed(garden.patch(&editor, "raced", removed.clone()).await);
+    let uid = gardenlet.get("raced").await.unwrap().metadata.uid;
+    let taken = json!({"seedName": "seed-a", "technicalID": "shoot--dev--raced", "uid": uid});
+    refused(
+        garden.patch_status(&gardenlet, "raced", taken.clone()).await,
+        "may not take Shoot raced without finalizer gardener",
+    );
+    allowed(garden.patch(&gardenlet, "raced", kept).await);
+    allowed(garden.patch_status(&gardenlet, "raced", taken).await);
+    // The taken Shoot keeps the finalizer.
+    refused(
+        garden.patch(&editor, "raced", removed).await,
+        "finalizer gardener of Shoot raced cannot be removed",
+    );
+    let observed = json!({"observedGeneration": 1});
+    allowed(garden.patch_status(&gardenlet, "raced", observed).await);
+}
+
 /// Otherwise the members of a project keep the Project by new Shoots.
 pub async fn a_project_in_deletion_gets_no_shoot(garden: &Garden) {
     let editor: Api<Shoot> =

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{OPERATION, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
+    constants::{condition::READY_FOR_MIGRATION, finalizer::GARDENER},
     gardencore::{Shoot, shoot::ShootStatus},
     meta::{ErrorCode, LastOperationState as State},
 };
 use futures::future;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, MoveFindings, ProvenEnd};
-use placement::{Operation, OwnerAction, Pause, Role, approval, is_move_wanted, role, traveller};
+use placement::{Operation, OwnerAction, Pause, Role, approval, is_kept, is_move_wanted, role, traveller};
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -25,7 +25,7 @@ use super::{
     flows::backup_steps,
     leaving::{leave, left_behind},
     operation::{
-        confirmation, domain, execution,
+        annotation, confirmation, domain, execution,
         failure::Failure,
         first_status,
         identity::OperationIdentity,
@@ -111,7 +111,7 @@ impl Reconciler<Shoot> for ShootReconciler {
 
     async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let owner = role(&shoot, &self.context.seed_name) == Role::Owner;
-        if owner && !shoot.finalizers().iter().any(|finalizer| finalizer == GARDENER) {
+        if owner && !is_kept(shoot.as_ref()) {
             return Ok(Next::Change);
         }
         self.step(self.read(&shoot).await?).await
@@ -150,7 +150,9 @@ impl ShootReconciler {
                     return Ok(Next::After(delay));
                 }
                 let trigger = Trigger::for_shoot(&shoot);
-                let shoot = self.take_operation_annotation(shoot).await?;
+                let Some(shoot) = annotation::take(&self.context, shoot).await? else {
+                    return Ok(Next::After(CONFLICT_REQUEUE));
+                };
                 // The user may have changed the Shoot in between, so the Shoot without the annotation
                 // decides.
                 let Some(operation) = self.decide_without_request(&shoot, pause) else {
@@ -204,6 +206,10 @@ impl ShootReconciler {
 
     async fn begin(&self, shoot: Arc<Shoot>, operation: Operation, trigger: Trigger) -> Result<Next> {
         let context = &self.context;
+        // The next pass writes the finalizer, or ends the deletion.
+        if !is_kept(shoot.as_ref()) {
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        }
         if operation == Operation::Migrate && approval(&shoot).is_none() {
             self.report_obstacle(&shoot).await?;
             return Err(not_approved(&shoot));
@@ -464,18 +470,6 @@ impl ShootReconciler {
     /// controller, and a decision on an old status could run a flow twice.
     async fn read(&self, shoot: &Shoot) -> Result<Arc<Shoot>> {
         Ok(Arc::new(self.api(shoot).get(&shoot.name_any()).await?))
-    }
-
-    /// Removes the annotation that requests an operation, as the operation begins now. A request during the
-    /// operation is a request for a further run.
-    async fn take_operation_annotation(&self, shoot: Arc<Shoot>) -> Result<Arc<Shoot>> {
-        if !shoot.annotations().contains_key(OPERATION) {
-            return Ok(shoot);
-        }
-        MANAGER
-            .annotate(&self.api(&shoot), &shoot.name_any(), OPERATION, None)
-            .await
-            .map(Arc::new)
     }
 
     fn api(&self, shoot: &Shoot) -> Api<Shoot> {

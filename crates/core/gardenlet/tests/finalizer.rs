@@ -1,0 +1,111 @@
+//! A user removes finalizer `gardener` between two writes of the gardenlet that takes a Shoot. Without the
+//! finalizer the user could delete the Shoot, and the control plane would stay without a Shoot. A real API
+//! server serves as garden and seed; a proxy makes the write of the user at the right moment.
+
+#![allow(clippy::unwrap_used, clippy::large_futures)]
+
+// Further tests use the name server and the identity of the seed.
+#[allow(dead_code)]
+mod ground;
+
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Result, ensure};
+use api::{constants::OPERATION, gardencore::Shoot};
+use futures::FutureExt as _;
+use gardenlet::shoot;
+use http::Method;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use placement::{is_hosted, is_kept};
+use serde_json::json;
+use testkit::{Asked, Relay, apply};
+use tokio::task::JoinSet;
+
+use ground::{CORE, Ground, PROJECT, context::context};
+
+/// A finalizer of the user.
+const OWN: &str = "example.org/own";
+
+/// The Shoot in the garden before a write of the gardenlet.
+#[derive(Clone, Copy, Debug)]
+struct ShootBeforeWrite {
+    is_write_of_status: bool,
+    is_kept: bool,
+    requests_operation: bool,
+}
+
+#[test]
+fn a_shoot_whose_finalizer_a_user_removes_is_not_taken_without_the_finalizer() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("finalizer", false)).await?;
+        let annotations = json!({OPERATION: "reconcile"});
+        let metadata = json!({"name": "web", "namespace": PROJECT, "finalizers": ["gardener", OWN],
+            "annotations": annotations});
+        let spec = json!({"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
+            "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}});
+        apply(
+            &ground.client,
+            json!({"apiVersion": CORE, "kind": "Shoot", "metadata": metadata, "spec": spec}),
+        )
+        .await?;
+        let relay = Relay::start(ground.client.clone()).await?;
+        let writes = remove_before_first_write(&relay, ground.shoots.clone());
+        let mut gardenlet = JoinSet::new();
+        let context = context(&relay.client().await?, &[])?;
+        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context))));
+        ground::until(&ground.shoots, "no seed has taken the Shoot", is_hosted).await?;
+
+        let writes = writes.lock().unwrap().clone();
+        ensure!(writes.iter().any(|write| !write.is_kept), "{writes:?}");
+        let mut of_status = writes.iter().filter(|write| write.is_write_of_status);
+        ensure!(of_status.all(|write| write.is_kept), "{writes:?}");
+        // A pass that does not begin an operation must not take the request of the user.
+        let first = writes.iter().position(|write| write.is_write_of_status);
+        let mut before = writes.iter().take(first.unwrap_or_default());
+        ensure!(before.all(|write| write.requests_operation), "{writes:?}");
+        Ok(())
+    })
+}
+
+/// Removes finalizer `gardener` just before the first write of the Shoot, and records the Shoot before each
+/// write.
+fn remove_before_first_write(relay: &Relay, shoots: Api<Shoot>) -> Arc<Mutex<Vec<ShootBeforeWrite>>> {
+    let writes = Arc::<Mutex<Vec<ShootBeforeWrite>>>::default();
+    let recorded = Arc::clone(&writes);
+    relay.act_before(move |asked| {
+        let (shoots, recorded) = (shoots.clone(), Arc::clone(&recorded));
+        async move {
+            let Some(is_write_of_status) = is_write_of_status(&asked) else {
+                return;
+            };
+            let shoot = shoots.get("web").await.unwrap();
+            let is_first = recorded.lock().unwrap().is_empty();
+            recorded.lock().unwrap().push(ShootBeforeWrite {
+                is_write_of_status,
+                is_kept: is_kept(&shoot),
+                requests_operation: shoot.annotations().contains_key(OPERATION),
+            });
+            if is_first {
+                let removed = Patch::Merge(json!({"metadata": {"finalizers": [OWN]}}));
+                let params = PatchParams::default();
+                shoots.patch("web", &params, &removed).await.unwrap();
+            }
+        }
+        .boxed()
+    });
+    writes
+}
+
+/// Whether a write of Shoot `web` is a write of the status. `None` for a different request.
+fn is_write_of_status(asked: &Asked) -> Option<bool> {
+    let shoot = format!("/apis/{CORE}/namespaces/{PROJECT}/shoots/web");
+    let path = asked.path.split('?').next().unwrap_or_default();
+    match path.strip_prefix(&shoot) {
+        Some("") if asked.method == Method::PATCH => Some(false),
+        Some("/status") if asked.method == Method::PATCH => Some(true),
+        _ => None,
+    }
+}
