@@ -19,6 +19,8 @@ const POLICY: &str = "shoot-size";
 const TOO_LARGE: &str = "characters, and a Shoot may have 65536";
 const TOO_MANY: &str = "fields and entries, and a Shoot may have 3000";
 const TOO_DEEP: &str = "nested deeper than 20 levels";
+const TOO_MANY_TOLERATIONS: &str = "spec.tolerations has 65 entries, and a Shoot may have 64";
+const TOO_MANY_FINALIZERS: &str = "17 entries beside finalizer gardener, and a Shoot may have 16";
 const TOO_MUCH_BESIDE: &str = "characters together, and those of a Shoot may have 65536";
 
 fn shoot(name: &str, config: &Value) -> DynamicObject {
@@ -111,6 +113,123 @@ async fn whoever_fills_it_keeps_nobody_from_his_work(garden: &Garden, tenant: &A
     operator.delete("full", &DeleteParams::default()).await.unwrap();
 }
 
+/// A tenant who has filled the specification holds up neither a move or a takeover by an operator, nor a
+/// schedule: the fields of these writes do not count.
+pub async fn a_full_specification_takes_the_writes_of_others(garden: &Garden) {
+    let tenant = shoots(&garden.editor_of_shoots(NAMESPACE).await.unwrap());
+    let config = |length: usize| json!({"x": "a".repeat(length)});
+    let filled = |length: usize| {
+        let mut filled = shoot("brim", &config(length));
+        filled.data["spec"]["kubernetes"]["version"] = json!("1.34");
+        filled.data["spec"]["hibernation"] = json!({"schedules": [{"start": "0 20 * * *"}]});
+        filled
+    };
+    garden::until_allowed(|| garden::try_create(&tenant, filled(1))).await;
+    let (mut length, mut too_long) = (60_000, 66_000);
+    while too_long - length > 1 {
+        let middle = usize::midpoint(length, too_long);
+        match garden::try_create(&tenant, filled(middle)).await {
+            Ok(()) => length = middle,
+            Err(_) => too_long = middle,
+        }
+    }
+    refused(garden::try_create(&tenant, filled(too_long)).await, TOO_LARGE);
+    let created = tenant.create(&PostParams::default(), &filled(length)).await;
+    allowed(created.map(drop));
+    let operator: Api<Shoot> = garden.admin(NAMESPACE);
+    let hosted = json!({"seedName": "seed-a", "lastOperation": garden::operation("Create", "Succeeded")});
+    garden.status(&operator, "brim", hosted).await;
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    for spec in [
+        json!({"hibernation": {"enabled": true}}),
+        json!({"hibernation": {"enabled": false}}),
+        json!({"kubernetes": {"version": "1.34.4"}}),
+    ] {
+        allowed(garden.patch(&manager, "brim", json!({"spec": spec})).await);
+    }
+    let moved = json!({"spec": {"seedName": "s".repeat(63)}});
+    allowed(garden.patch(&operator, "brim", moved).await);
+    // The tenant gets no room by these fields.
+    let configured =
+        |length: usize| json!({"spec": {"provider": {"infrastructureConfig": {"x": "b".repeat(length)}}}});
+    refused(
+        garden.patch(&tenant, "brim", configured(too_long)).await,
+        TOO_LARGE,
+    );
+    allowed(garden.patch(&tenant, "brim", configured(length)).await);
+    garden.patch(&operator, "brim", confirmation()).await.unwrap();
+    operator.delete("brim", &DeleteParams::default()).await.unwrap();
+}
+
+/// Policies compare each entry with each former entry, and no limit of the API server bounds that work.
+pub async fn a_shoot_has_few_finalizers_and_tolerations(garden: &Garden) {
+    let tenant = shoots(&garden.editor_of_shoots(NAMESPACE).await.unwrap());
+    let tolerating = |count: usize| {
+        let mut shoot = shoot("counted", &json!({}));
+        shoot.data["spec"]["tolerations"] = tolerations(count);
+        shoot
+    };
+    garden::until_allowed(|| garden::try_create(&tenant, tolerating(1))).await;
+    refused(
+        garden::try_create(&tenant, tolerating(65)).await,
+        TOO_MANY_TOLERATIONS,
+    );
+    let held = |count: usize| {
+        let mut shoot = tolerating(64);
+        shoot.metadata.finalizers = Some(finalizers(count));
+        shoot
+    };
+    refused(garden::try_create(&tenant, held(17)).await, TOO_MANY_FINALIZERS);
+    let created = tenant.create(&PostParams::default(), &held(16)).await;
+    allowed(created.map(drop));
+    refused(
+        garden.patch(&tenant, "counted", with_tolerations(65)).await,
+        TOO_MANY_TOLERATIONS,
+    );
+    refused(
+        garden.patch(&tenant, "counted", with_finalizers(17, &[])).await,
+        TOO_MANY_FINALIZERS,
+    );
+    // The gardenlet of the seed has room for its finalizer, and the user for no second one.
+    let gardenlet: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let own = with_finalizers(16, &["gardener"]);
+    allowed(garden.patch(&gardenlet, "counted", own).await);
+    for more in [
+        with_finalizers(17, &["gardener"]),
+        with_finalizers(16, &["gardener", "gardener"]),
+    ] {
+        refused(garden.patch(&tenant, "counted", more).await, TOO_MANY_FINALIZERS);
+    }
+    let label = json!({"metadata": {"labels": {"shoot.gardener.cloud/status": "healthy"}}});
+    allowed(garden.patch(&gardenlet, "counted", label).await);
+    let ended = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&tenant, "counted", ended).await);
+    garden.patch(&tenant, "counted", confirmation()).await.unwrap();
+    tenant.delete("counted", &DeleteParams::default()).await.unwrap();
+}
+
+fn tolerations(count: usize) -> Value {
+    (0..count)
+        .map(|number| json!({"key": "x", "value": format!("v{number}")}))
+        .collect()
+}
+
+fn with_tolerations(count: usize) -> Value {
+    json!({"spec": {"tolerations": tolerations(count)}})
+}
+
+fn finalizers(count: usize) -> Vec<String> {
+    (0..count)
+        .map(|number| format!("example.org/f{number}"))
+        .collect()
+}
+
+fn with_finalizers(count: usize, more: &[&str]) -> Value {
+    let more = more.iter().map(ToString::to_string);
+    let all: Vec<_> = finalizers(count).into_iter().chain(more).collect();
+    json!({"metadata": {"finalizers": all}})
+}
+
 /// garden-controller-manager reads the bindings of all projects.
 pub async fn a_binding_is_small_enough_for_everybody(garden: &Garden) {
     garden.secret("small", "Opaque").await;
@@ -159,7 +278,9 @@ async fn from_before_the_bounds(garden: &Garden, tenant: &Api<DynamicObject>) {
     let mut binding = bindings.get(POLICY).await.unwrap();
     bindings.delete(POLICY, &DeleteParams::default()).await.unwrap();
     let config = json!({"x": "a".repeat(70_000), "y": vec![0; 4000]});
-    let large = shoot("large", &config);
+    let mut large = shoot("large", &config);
+    large.data["spec"]["tolerations"] = tolerations(70);
+    large.metadata.finalizers = Some(finalizers(20));
     garden::until_allowed(|| garden::try_create(tenant, large.clone())).await;
     tenant.create(&PostParams::default(), &large).await.unwrap();
     binding.metadata.resource_version = None;
@@ -171,6 +292,10 @@ async fn from_before_the_bounds(garden: &Garden, tenant: &Api<DynamicObject>) {
         json!({"metadata": {"labels": {"a": "b"}}}),
         configured(json!({"x": "b".repeat(70_000)})),
         configured(json!({"x": "a".repeat(66_000)})),
+        with_tolerations(69),
+        with_finalizers(20, &["gardener"]),
+        with_finalizers(19, &["gardener"]),
+        with_finalizers(19, &[]),
     ] {
         allowed(garden.patch(tenant, "large", same_or_smaller).await);
     }
@@ -180,6 +305,12 @@ async fn from_before_the_bounds(garden: &Garden, tenant: &Api<DynamicObject>) {
     ] {
         refused(garden.patch(tenant, "large", larger).await, TOO_LARGE);
     }
+    refused(
+        garden.patch(tenant, "large", with_finalizers(20, &[])).await,
+        "20 entries beside finalizer gardener",
+    );
+    let ended = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(tenant, "large", ended).await);
     allowed(garden.patch(tenant, "large", confirmation()).await);
     let deleted = tenant.delete("large", &DeleteParams::default()).await;
     allowed(deleted.map(drop));

@@ -154,7 +154,12 @@ testkit::scenarios! {
         the_role_for_members_runs_no_workload,
     },
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
-    large::{a_shoot_is_small_enough_for_everybody, a_binding_is_small_enough_for_everybody},
+    large::{
+        a_shoot_is_small_enough_for_everybody,
+        a_full_specification_takes_the_writes_of_others,
+        a_shoot_has_few_finalizers_and_tolerations,
+        a_binding_is_small_enough_for_everybody,
+    },
     managed_fields::{managed_fields_leave_room_for_others};
 }
 
