@@ -14,10 +14,18 @@ const GARDEN: &str = "garden-controller-manager";
 
 /// The Events of the object with this uid, the oldest first.
 pub async fn events(session: &Session, namespace: &str, uid: &str) -> Result<Vec<Event>, Failure> {
+    list(session, namespace, &format!("involvedObject.uid={uid}")).await
+}
+
+/// As [`events`], of garden-controller-manager alone: many Events of other reporters push no answer out.
+pub async fn events_of_garden(session: &Session, namespace: &str, uid: &str) -> Result<Vec<Event>, Failure> {
+    let fields = format!("involvedObject.uid={uid},reportingComponent={GARDEN}");
+    list(session, namespace, &fields).await
+}
+
+async fn list(session: &Session, namespace: &str, fields: &str) -> Result<Vec<Event>, Failure> {
     let events: Api<Event> = session.garden().namespaced(namespace);
-    let about = ListParams::default()
-        .fields(&format!("involvedObject.uid={uid}"))
-        .limit(MOST);
+    let about = ListParams::default().fields(fields).limit(MOST);
     let doing = format!("Events in namespace {namespace} cannot be listed");
     let list = Box::pin(session.request(&doing, events.list(&about))).await?;
     let mut events = list.items;
@@ -37,7 +45,9 @@ pub fn time(event: &Event) -> Option<Timestamp> {
 }
 
 /// The newest sentence of garden-controller-manager with any of the reasons since this time, among Events in
-/// the order of [`events`]. Events of seeds do not count: a seed may write Events, but decides no takeover.
+/// the order of [`events`]. Events of other reporters do not count: a seed or a member of the project may
+/// write Events, but decides no takeover. Policy `project-event` keeps the name of the reporter for the
+/// process.
 #[must_use]
 pub fn newest<'a>(events: &'a [Event], reasons: &[&str], since: Timestamp) -> Option<&'a str> {
     let is_answer = |event: &&Event| {

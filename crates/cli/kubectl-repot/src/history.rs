@@ -14,6 +14,9 @@ use crate::{age::span, events::time, failure::Failure, session::Session};
 const BEGIN: &str = "Migrating";
 /// Reason of the Event at the end of a move.
 const END: &str = "Restored";
+/// The process that reports the begin and the end. Members of a project may write Events in the name of other
+/// processes (policy `project-event`).
+const REPORTER: &str = "gardenlet";
 /// Events that an answer of the garden may have.
 const MOST: u32 = 500;
 
@@ -52,18 +55,21 @@ pub async fn former_moves(session: &Session) -> Option<FormerMoves> {
 async fn list(session: &Session, reason: &str) -> Result<Vec<Event>, Failure> {
     let events: Api<Event> = session.garden().all();
     let query = ListParams::default()
-        .fields(&format!("involvedObject.kind=Shoot,reason={reason}"))
+        .fields(&format!(
+            "involvedObject.kind=Shoot,reason={reason},reportingComponent={REPORTER}"
+        ))
         .limit(MOST);
     let doing = "the Events of all namespaces cannot be listed";
     let list = Box::pin(session.request(doing, events.list(&query))).await?;
     Ok(list.items)
 }
 
-/// The median over the last complete move of each shoot.
+/// The median over the last complete move of each shoot, by the Events of gardenlets.
 fn measure(events: &[Event]) -> Option<FormerMoves> {
     let mut begins: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
     let mut ends: BTreeMap<&str, Timestamp> = BTreeMap::new();
-    for event in events {
+    let is_of_gardenlet = |event: &&Event| event.reporting_component.as_deref() == Some(REPORTER);
+    for event in events.iter().filter(is_of_gardenlet) {
         let (Some(uid), Some(at)) = (event.involved_object.uid.as_deref(), time(event)) else {
             continue;
         };
@@ -99,9 +105,25 @@ mod tests {
 
     fn event(uid: &str, reason: &str, second: u32) -> Event {
         serde_yaml_ng::from_str(&format!(
-            "{{metadata: {{}}, involvedObject: {{uid: {uid}}}, reason: {reason}, eventTime: '2026-01-01T00:00:{second:02}.000000Z'}}"
+            "{{metadata: {{}}, involvedObject: {{uid: {uid}}}, reason: {reason}, reportingComponent: gardenlet, \
+             eventTime: '2026-01-01T00:00:{second:02}.000000Z'}}"
         ))
         .unwrap()
+    }
+
+    /// Otherwise a member of a project chooses the duration that a plan shows.
+    #[test]
+    fn only_the_events_of_gardenlets_count() {
+        let by = |reporter: Option<&str>| {
+            [event("a", BEGIN, 0), event("a", END, 30)].map(|mut event| {
+                event.reporting_component = reporter.map(str::to_owned);
+                event
+            })
+        };
+        assert!(measure(&by(Some("gardenlet"))).is_some());
+        for other in [None, Some("kubectl"), Some("garden-controller-manager")] {
+            assert_eq!(measure(&by(other)), None, "{other:?}");
+        }
     }
 
     #[test]

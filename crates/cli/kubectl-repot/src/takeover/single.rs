@@ -16,7 +16,7 @@ use super::{
 use crate::{
     answer::Answer,
     edit::edit,
-    events::{events, newest},
+    events::{events_of_garden, newest},
     failure::Failure,
     follow::{Report, follow},
     moves::wait_for_arrival,
@@ -186,7 +186,7 @@ async fn refusal(session: &Session, shoot: &Shoot, goal: &str, since: Timestamp)
         shoot.namespace().unwrap_or_default(),
         shoot.uid().unwrap_or_default(),
     );
-    let published = Box::pin(events(session, &namespace, &uid))
+    let published = Box::pin(events_of_garden(session, &namespace, &uid))
         .await
         .unwrap_or_default();
     match newest(&published, &["ForceRestoreRefused", "TakeoverWithdrawn"], since) {

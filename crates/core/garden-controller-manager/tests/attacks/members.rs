@@ -8,13 +8,14 @@ use k8s_openapi::{
     api::{
         apps::v1::Deployment,
         core::v1::{ConfigMap, Event, Pod, Secret},
+        events::v1::Event as NewEvent,
     },
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::garden::{self, Garden, NAMESPACE, Object, allowed, refused};
 
@@ -84,6 +85,73 @@ pub async fn a_member_stores_no_large_object(garden: &Garden) {
     let words = "characters, and an object of this kind in a project may have 16384";
     refused(events.create(&params, &event).await.map(drop), words);
     a_large_object_from_before_the_bound_shrinks(garden, &configs).await;
+}
+
+/// An operator decides about a takeover by Events of garden-controller-manager.
+pub async fn a_member_reports_in_no_name_of_the_garden(garden: &Garden) {
+    let core: Api<Event> = Api::namespaced(garden.member(NAMESPACE).await.unwrap(), NAMESPACE);
+    // Role `admin` has no right to Events of the new group.
+    let writer = garden.writer_of_events(NAMESPACE).await.unwrap();
+    let new: Api<NewEvent> = Api::namespaced(writer, NAMESPACE);
+    let event = |name: &str, more: Value| -> Event {
+        let mut body = json!({
+            "metadata": {"name": name, "namespace": NAMESPACE}, "reason": "ForceRestoreRefused", "message": "m",
+            "involvedObject": {"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": "x",
+                "namespace": NAMESPACE},
+        });
+        for (field, value) in more.as_object().unwrap() {
+            body[field] = value.clone();
+        }
+        serde_json::from_value(body).unwrap()
+    };
+    let own = event("own", json!({"source": {"component": "operator-of-member"}}));
+    garden::until_allowed(|| garden::try_create(&core, own.clone())).await;
+    let mut own_of_new = garden::event_in(NAMESPACE, "seed-a");
+    own_of_new.metadata.name = Some("of-member".to_owned());
+    own_of_new.reporting_controller = Some("operator-of-member".to_owned());
+    garden::until_allowed(|| garden::try_create(&new, own_of_new.clone())).await;
+    let params = PostParams::default();
+    allowed(core.create(&params, &own).await.map(drop));
+    allowed(garden.patch(&core, "own", json!({"message": "another"})).await);
+    let words = "is the reporter of the Event";
+    for process in ["garden-controller-manager", "gardenlet", "provider-local"] {
+        for named in [
+            json!({"reportingComponent": process, "reportingInstance": "x"}),
+            json!({"source": {"component": process}}),
+        ] {
+            let forged = core.create(&params, &event("forged", named)).await;
+            refused(forged.map(drop), words);
+        }
+        let mut forged = garden::event_in(NAMESPACE, "seed-a");
+        forged.reporting_controller = Some(process.to_owned());
+        refused(new.create(&params, &forged).await.map(drop), words);
+        let renamed = json!({"source": {"component": process}});
+        refused(garden.patch(&core, "own", renamed).await, words);
+    }
+    the_suite_reports_in_a_project(garden, &core, &new).await;
+}
+
+/// No member changes the Events of the suite.
+async fn the_suite_reports_in_a_project(garden: &Garden, core: &Api<Event>, new: &Api<NewEvent>) {
+    let reporter: Api<NewEvent> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let mut event = garden::event_in(NAMESPACE, "seed-a");
+    event.metadata.name = Some("of-garden".to_owned());
+    event.reporting_controller = Some("garden-controller-manager".to_owned());
+    event.reporting_instance = Some("garden-controller-manager".to_owned());
+    let created = reporter.create(&PostParams::default(), &event).await;
+    allowed(created.map(drop));
+    let series = json!({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}});
+    allowed(garden.patch(&reporter, "of-garden", series).await);
+    let annotated = json!({"metadata": {"annotations": {"a": "b"}}});
+    let words = "is the reporter of the Event";
+    refused(garden.patch(core, "of-garden", annotated.clone()).await, words);
+    refused(garden.patch(new, "of-garden", annotated).await, words);
+    refused(
+        garden
+            .patch(core, "of-garden", json!({"message": "forged"}))
+            .await,
+        words,
+    );
 }
 
 async fn a_large_object_from_before_the_bound_shrinks(garden: &Garden, configs: &Api<ConfigMap>) {

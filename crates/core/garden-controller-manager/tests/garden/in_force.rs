@@ -213,6 +213,11 @@ impl Garden {
             try_create(&configs, config_map("large", 70_000))
         })
         .await?;
+        let reports: Api<Event> = Api::namespaced(self.writer_of_events(NAMESPACE).await?, NAMESPACE);
+        in_force("project-event", || {
+            try_create(&reports, event_in(NAMESPACE, "seed-a"))
+        })
+        .await?;
         let reader = self.writer_of_bindings(NAMESPACE).await?;
         let foreign: Api<SecretBinding> = Api::namespaced(reader, NAMESPACE);
         in_force("binding-credentials", || {

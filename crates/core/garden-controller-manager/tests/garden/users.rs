@@ -46,6 +46,16 @@ impl Garden {
         self.plane.client(name, &[]).await
     }
 
+    /// A user who may write the Events of this namespace in both API groups, and has no right besides.
+    pub async fn writer_of_events(&self, namespace: &str) -> Result<Client> {
+        let groups = ["", "events.k8s.io"];
+        let rules =
+            json!([{"apiGroups": groups, "resources": ["events"], "verbs": ["create", "patch", "update"]}]);
+        let name = "writer-of-events";
+        self.grant(name, namespace, &rules, ("User", name)).await?;
+        self.plane.client(name, &[]).await
+    }
+
     /// Lets the user of [`Self::editor_of_shoots`] move Shoots.
     pub async fn allow_moves_to_editor(&self, namespace: &str) -> Result<()> {
         let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots/binding"], "verbs": ["update"]}]);
