@@ -3,13 +3,16 @@
 use api::gardencore::{BackupEntry, Seed, Shoot};
 use kube::ResourceExt;
 
-use crate::{hosting_seed, is_hosted, status, wanted_seed};
+use crate::{hosting_seed, is_hosted, is_released, status, wanted_seed};
 
-/// Names of the seeds that a shoot needs: the host, the destination of a hosted shoot, and former seeds.
+/// Names of the seeds that a shoot needs: the host, the destination of a hosted shoot, and former seeds. Of a
+/// released Shoot only former seeds may have objects: otherwise a user could keep a Seed by a finalizer of
+/// the Shoot.
 pub fn seeds_needed_by_shoot(shoot: &Shoot) -> impl Iterator<Item = &str> {
     let destination = wanted_seed(shoot).filter(|_| is_hosted(shoot));
     let former = status(shoot).into_iter().flat_map(|status| &status.former_seeds);
     let present = [hosting_seed(shoot), destination].into_iter().flatten();
+    let present = present.filter(|_| !is_released(shoot));
     present.chain(former.map(|former| former.name.as_str()))
 }
 
@@ -47,13 +50,14 @@ pub fn is_identity(seed: &Seed, name_or_uid: &str) -> bool {
 }
 
 /// Whether a Shoot holds the Seed in its `spec.seedName`. A Shoot that the seed has refused holds no Seed,
-/// and a Seed in deletion takes no new Shoot: otherwise a user could prevent each deletion and each edit of a
-/// Seed.
+/// nor does a released Shoot, or a Shoot in deletion that no seed has taken. A Seed in deletion takes no new
+/// Shoot. Otherwise a user could prevent each deletion and each edit of a Seed.
 #[must_use]
 pub fn is_held_by_shoot(seed: &Seed, shoot: &Shoot) -> bool {
     let is_named = shoot.spec.seed_name.as_ref() == Some(&seed.name_any());
     let is_refused = status(shoot).is_some_and(|status| !status.last_errors.is_empty());
-    is_named && (is_hosted(shoot) || !is_refused && seed.metadata.deletion_timestamp.is_none())
+    let is_going = seed.metadata.deletion_timestamp.is_some() || shoot.metadata.deletion_timestamp.is_some();
+    is_named && (is_hosted(shoot) && !is_released(shoot) || !is_hosted(shoot) && !is_refused && !is_going)
 }
 
 #[cfg(test)]
@@ -81,6 +85,31 @@ mod tests {
         assert!(!is_needed_by_shoot("a", &shoot("b", &json!({"seedName": "b"}))));
         assert!(!is_needed_by_shoot("a", &shoot("a", &json!({"seedName": ""}))));
         assert!(!is_needed_by_shoot("a", &shoot("a", &Value::Null)));
+    }
+
+    /// Otherwise a user keeps a Seed, and each of its fields, by a finalizer of a Shoot in deletion.
+    #[test]
+    fn a_released_shoot_holds_no_seed_but_a_former_one() {
+        let seed = Seed::new("a", SeedSpec::default());
+        let in_deletion = |mut shoot: Shoot, finalizers: &[&str]| {
+            shoot.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+            shoot.metadata.finalizers = Some(finalizers.iter().map(ToString::to_string).collect());
+            shoot
+        };
+        let hosted = || shoot("a", &json!({"seedName": "a"}));
+        let kept = in_deletion(hosted(), &["example.org/own", "gardener"]);
+        assert!(is_needed_by_shoot("a", &kept) && is_held_by_shoot(&seed, &kept));
+        let released = in_deletion(hosted(), &["example.org/own"]);
+        assert!(!is_needed_by_shoot("a", &released) && !is_held_by_shoot(&seed, &released));
+        let former = json!({"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 1}]});
+        let left = in_deletion(shoot("b", &former), &["example.org/own"]);
+        assert!(is_needed_by_shoot("a", &left) && !is_needed_by_shoot("b", &left));
+        for finalizers in [&["example.org/own"] as &[&str], &["example.org/own", "gardener"]] {
+            let unplaced = in_deletion(shoot("a", &Value::Null), finalizers);
+            assert!(!is_held_by_shoot(&seed, &unplaced), "{finalizers:?}");
+        }
+        // The gardenlet adds the finalizer to a Shoot that is not being deleted.
+        assert!(is_held_by_shoot(&seed, &shoot("a", &Value::Null)));
     }
 
     /// Otherwise the bucket of the Seed is deleted while a destination restores a shoot from the bucket.

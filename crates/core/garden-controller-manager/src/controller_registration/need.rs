@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use placement::{
     credentials::primary_dns_provider,
     extensions::{Extensions, KIND},
-    is_hosted, isolation, registered, unreserved_domain,
+    is_hosted, is_released, isolation, registered, unreserved_domain,
 };
 
 /// A kind and a type of extension objects.
@@ -48,7 +48,7 @@ pub type Needs = BTreeSet<Need>;
 
 /// Seeds with objects of a shoot: the seed in the spec, the seed in the status, and former seeds that still
 /// clean up. A Shoot that no seed can take needs no extension: a user could install each extension in each
-/// seed by a Shoot that is refused.
+/// seed by a Shoot that is refused. Nor does a released Shoot, except in former seeds.
 #[must_use]
 pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
     let status = shoot.status.as_ref();
@@ -59,9 +59,11 @@ pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
         shoot.spec.seed_name.as_ref().filter(|_| can_be_taken),
         status.and_then(|status| status.seed_name.as_ref()),
     ];
+    let is_kept = !is_released(shoot);
     named
         .into_iter()
         .flatten()
+        .filter(|_| is_kept)
         .chain(former.map(|former| &former.name))
         .filter(|name| !name.is_empty())
         .cloned()

@@ -55,6 +55,21 @@ fn a_shoot_that_no_seed_can_take_needs_no_extension() {
     assert_eq!(seeds_of(&new), a);
 }
 
+/// Otherwise a user keeps an extension in a seed by a finalizer of a deleted Shoot.
+#[test]
+fn a_released_shoot_needs_extensions_in_former_seeds_alone() {
+    let mut spec = base();
+    spec["seedName"] = json!("b");
+    let mut deleted = shoot(spec);
+    let status = json!({"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 1}]});
+    deleted.status = serde_json::from_value(status).unwrap();
+    deleted.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    deleted.metadata.finalizers = Some(vec!["example.org/own".into(), "gardener".into()]);
+    assert_eq!(Vec::from_iter(seeds_of(&deleted)), ["a", "b"]);
+    deleted.metadata.finalizers = Some(vec!["example.org/own".into()]);
+    assert_eq!(Vec::from_iter(seeds_of(&deleted)), ["a"]);
+}
+
 /// A registration that only the isolation of a zone needs is installed for the isolation, and stays until the
 /// zone is back.
 #[test]

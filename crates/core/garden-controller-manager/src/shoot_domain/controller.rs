@@ -130,8 +130,11 @@ fn reserved(shoot: &Shoot) -> Option<&str> {
     shoot.status.as_ref()?.reserved_domain.as_deref()
 }
 
-/// The claim of a Shoot, without the project.
+/// The claim of a Shoot, without the project. A released Shoot claims no domain: no seed serves the name.
 fn claim(shoot: &Shoot) -> Option<DomainClaim> {
+    if placement::is_released(shoot) {
+        return None;
+    }
     let reserved = reserved(shoot);
     Some(DomainClaim {
         uid: shoot.uid()?,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use api::gardencore::{Seed, Shoot, ShootStatus};
 use kube::ResourceExt;
+use placement::is_released;
 
 use super::preflight::{FULL, Verdict};
 
@@ -22,7 +23,8 @@ pub(super) fn room(seed: &Seed) -> Option<usize> {
 
 /// The shoots that need room in the seed: on the seed, approved to move there, or about to be created there.
 /// Of the last kind only a share counts, because each member of a project can create Shoots that name the
-/// seed. A Shoot with a reported obstacle does not count, because no seed takes such a Shoot.
+/// seed. A Shoot with a reported obstacle does not count, because no seed takes such a Shoot. Nor does a
+/// released Shoot, or a Shoot in deletion that no seed has taken.
 pub(super) fn hosted<'a>(
     seed: &'a str,
     room: usize,
@@ -35,7 +37,9 @@ pub(super) fn hosted<'a>(
 }
 
 fn is_on_or_comes(shoot: &Shoot, seed: &str) -> bool {
-    let Some(status) = &shoot.status else { return false };
+    let Some(status) = shoot.status.as_ref().filter(|_| !is_released(shoot)) else {
+        return false;
+    };
     let approval = status.migration.as_ref();
     let comes = approval.is_some_and(|approval| approval.destination == seed);
     comes || status.seed_name.as_deref() == Some(seed)
@@ -46,7 +50,10 @@ fn is_about_to_be_created(shoot: &Shoot, seed: &str) -> bool {
         let host = status.seed_name.as_deref().unwrap_or_default();
         !host.is_empty() || !status.last_errors.is_empty()
     };
-    shoot.spec.seed_name.as_deref() == Some(seed) && !shoot.status.as_ref().is_some_and(is_excluded)
+    let is_going = shoot.metadata.deletion_timestamp.is_some();
+    shoot.spec.seed_name.as_deref() == Some(seed)
+        && !is_going
+        && !shoot.status.as_ref().is_some_and(is_excluded)
 }
 
 /// The verdict on a move to a seed without room.
@@ -142,6 +149,24 @@ mod tests {
         let refused = json!({"lastErrors": [{"description": "Seed b has the taint protected"}]});
         let known = [shoot("refused", "b", &refused)];
         assert_eq!(hosted("b", 40, &known).count(), 0);
+    }
+
+    /// Else a member keeps planned moves from the seed by finalizers of deleted Shoots.
+    #[test]
+    fn a_deleted_shoot_takes_room_until_its_seed_releases_the_shoot() {
+        let deleted = |status: &Value, finalizers: &[&str]| {
+            let mut shoot = Arc::unwrap_or_clone(shoot("deleted", "b", status));
+            shoot.metadata.deletion_timestamp =
+                serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+            shoot.metadata.finalizers = serde_json::from_value(json!(finalizers)).unwrap();
+            [Arc::new(shoot)]
+        };
+        let count = |known: [Arc<Shoot>; 1]| hosted("b", 40, &known).count();
+        let (here, own) = (json!({"seedName": "b"}), "example.org/own");
+        assert_eq!(count(deleted(&here, &["gardener", own])), 1);
+        assert_eq!(count(deleted(&here, &[own])), 0);
+        assert_eq!(count(deleted(&json!({}), &[own])), 0);
+        assert_eq!(count(deleted(&json!({}), &["gardener", own])), 0);
     }
 
     #[test]

@@ -41,6 +41,7 @@ use kube::{
     },
 };
 use placement::credentials::{dns_secret, seed_of_namespace};
+use placement::is_released;
 use runtime::{
     Error, Result,
     client::{Cluster, apply::Object},
@@ -301,11 +302,13 @@ fn content(shoot: &Shoot) -> u64 {
 }
 
 /// Seeds that report Events about a Shoot: the host, the seed of the next residency, and former seeds that
-/// still clean up.
+/// still clean up. Of a released Shoot only former seeds report.
 fn seeds_of_shoot(shoot: &Shoot) -> impl Iterator<Item = &str> {
     let status = shoot.status.iter();
     let former = status.flat_map(|status| status.former_seeds.iter().map(|former| former.name.as_str()));
-    let present = [host(shoot), shoot.spec.seed_name.as_deref()].into_iter();
+    let wanted = shoot.spec.seed_name.as_deref();
+    let wanted = wanted.filter(|_| !is_released(shoot));
+    let present = [host(shoot), wanted].into_iter();
     present.flatten().chain(former).filter(|seed| !seed.is_empty())
 }
 
@@ -317,8 +320,10 @@ fn seeds_of_entry(entry: &BackupEntry) -> impl Iterator<Item = &str> {
     seeds.flatten().filter(|seed| !seed.is_empty())
 }
 
+/// The seed with rights to the Secrets of the Shoot. A finalizer of a user does not prolong these rights.
 fn host(shoot: &Shoot) -> Option<&str> {
-    shoot.status.as_ref()?.seed_name.as_deref()
+    let status = shoot.status.as_ref().filter(|_| !is_released(shoot))?;
+    status.seed_name.as_deref()
 }
 
 /// The ShootState to which an InternalSecret belongs. A policy lets only the host of the shoot state that.
@@ -448,6 +453,8 @@ mod tests {
         crate::shoots::trim(&mut shoot);
         let seeds: Vec<_> = seeds_of_shoot(&shoot).collect();
         assert_eq!(seeds, ["a", "b", "c"]);
+        shoot.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        assert_eq!((host(&shoot), seeds_of_shoot(&shoot).count()), (None, 1));
 
         let spec = BackupEntrySpec {
             bucket_name: "x".into(),

@@ -166,7 +166,9 @@ pub async fn a_shoot_from_before_reservations_keeps_its_domain(garden: &Garden) 
         let status = json!({"seedName": "seed-a", "lastOperation": last});
         garden.status(shoots, name, status).await;
     }
-    garden.finalizer(&dev, "leaving").await;
+    let finalizers = |list: &[&str]| json!({"metadata": {"finalizers": list}});
+    let both = finalizers(&["gardener", "example.org/own"]);
+    allowed(garden.patch(&dev, "leaving", both).await);
     let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
     allowed(garden.patch(&dev, "leaving", confirmed).await);
     allowed(dev.delete("leaving", &DeleteParams::default()).await.map(drop));
@@ -204,9 +206,11 @@ pub async fn a_shoot_from_before_reservations_keeps_its_domain(garden: &Garden) 
     })
     .await
     .unwrap();
-    let ended = json!({"metadata": {"finalizers": null}});
-    allowed(garden.patch(&dev, "leaving", ended).await);
+    // A finalizer of a user does not keep the domain.
+    let released = finalizers(&["example.org/own"]);
+    allowed(garden.patch(&dev, "leaving", released).await);
     until_reserved(&theirs, "heir", "leaving.test").await;
+    allowed(garden.patch(&dev, "leaving", finalizers(&[])).await);
 }
 
 /// The gardenlet of the seed of the attacker's Shoot.

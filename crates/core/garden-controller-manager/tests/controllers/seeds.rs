@@ -97,6 +97,50 @@ pub async fn go_with_the_last_object_that_needs_them(garden: &Garden) {
     is_gone(&seeds, "seed-emptied").await;
 }
 
+/// A finalizer of a member keeps the object of a deleted Shoot, and not the Seed.
+pub async fn end_although_a_member_keeps_a_deleted_shoot(garden: &Garden) {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
+    let member: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
+    garden.bring(&garden::seed("seed-freed")).await.unwrap();
+    until(&seeds, "seed-freed", |seed| {
+        seed.finalizers() == [finalizer::SEED]
+    })
+    .await;
+    garden
+        .shoot(
+            "clings",
+            "seed-freed",
+            Some("seed-freed"),
+            ("Reconcile", "Succeeded"),
+        )
+        .await;
+    let finalizers = |list: &[&str]| json!({"metadata": {"finalizers": list}});
+    let both = finalizers(&["gardener", "example.org/own"]);
+    allowed(garden.patch(&shoots, "clings", both).await);
+    let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+    garden::until_allowed(|| garden::try_patch(&member, "clings", &confirmed)).await;
+    allowed(garden.patch(&member, "clings", confirmed).await);
+    let deleted = member.delete("clings", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+    seeds
+        .delete("seed-freed", &DeleteParams::default())
+        .await
+        .unwrap();
+    is_reported_in_use(garden, "Shoot garden-dev/clings").await;
+
+    // The gardenlet has removed the control plane.
+    let user = "gardener.cloud:system:seed:seed-freed";
+    let user = garden.client(user, &["gardener.cloud:system:seeds"]).await;
+    let gardenlet: Api<Shoot> = Api::namespaced(user, NAMESPACE);
+    let released = finalizers(&["example.org/own"]);
+    allowed(garden.patch(&gardenlet, "clings", released).await);
+    is_gone(&seeds, "seed-freed").await;
+    assert!(shoots.get_opt("clings").await.unwrap().is_some());
+    allowed(garden.patch(&member, "clings", finalizers(&[])).await);
+}
+
 async fn is_gone(seeds: &Api<Seed>, name: &str) {
     eventually(&format!("{name} is gone"), SOON, || async {
         match seeds.get_opt(name).await.map_err(|error| error.to_string())? {

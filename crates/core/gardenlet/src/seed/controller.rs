@@ -22,7 +22,10 @@ use kube::{
     core::PartialObjectMeta,
     runtime::{Controller, reflector::ObjectRef, watcher},
 };
-use placement::seed_use::{is_held_by_shoot, is_needed_by_entry};
+use placement::{
+    is_released,
+    seed_use::{is_held_by_shoot, is_needed_by_entry},
+};
 use runtime::{
     Error, Result,
     bounds::survey,
@@ -297,8 +300,14 @@ impl SeedController {
         let hosted: Api<PartialObjectMeta<Shoot>> = self.context.garden.all();
         let some = ListParams::default().fields(&format!("status.seedName={name}"));
         let found = hosted.list(&some).await.context("could not list Shoots")?;
-        if let Some(shoot) = found.items.first() {
-            return Ok(Some((found.items.len(), path(shoot))));
+        // A finalizer of a user keeps a Shoot in the garden, and no object in this seed.
+        let found: Vec<_> = found
+            .items
+            .into_iter()
+            .filter(|shoot| !is_released(shoot))
+            .collect();
+        if let Some(shoot) = found.first() {
+            return Ok(Some((found.len(), path(shoot))));
         }
         let shoots: Api<Shoot> = self.context.garden.all();
         let some = ListParams::default().fields(&format!("spec.seedName={name}"));
