@@ -67,11 +67,12 @@ pub struct Report {
     pub resources: Option<Vec<Key>>,
     /// Checksum of the Secrets.
     pub checksum: Option<String>,
-    /// Whether this generation was processed.
-    pub observed: bool,
+    /// The generation that was processed.
+    pub observed: Option<i64>,
 }
 
-/// The status to write; `None` if the status is unchanged.
+/// The status to write; `None` if the status is unchanged. A field that stays unchanged is not written:
+/// `resource` may be older than the last report of this process.
 #[must_use]
 pub fn body(resource: &ManagedResource, report: Report, now: &Time) -> Option<Value> {
     let before = resource.status.clone().unwrap_or_default();
@@ -90,24 +91,24 @@ pub fn body(resource: &ManagedResource, report: Report, now: &Time) -> Option<Va
             Condition::new(type_, status, &reason, &message, now.clone()).merge_into(&mut after.conditions);
         }
     }
+    let mut changes = json!({});
     if let Some(mut keys) = report.resources {
         keys.sort();
         keys.dedup_by(|one, other| one.identity() == other.identity());
         after.resources = keys.iter().map(Key::to_status).collect();
+        // A list is written as a whole, also when empty.
+        changes["resources"] = json!(after.resources);
     }
-    after.secrets_data_checksum = report.checksum.or(after.secrets_data_checksum);
-    if report.observed {
-        after.observed_generation = resource.metadata.generation;
+    if let Some(checksum) = report.checksum {
+        changes["secretsDataChecksum"] = json!(checksum);
+        after.secrets_data_checksum = Some(checksum);
     }
-    // Lists are written as a whole, also when empty.
-    (after != before).then(|| {
-        json!({
-            "conditions": after.conditions,
-            "resources": after.resources,
-            "secretsDataChecksum": after.secrets_data_checksum,
-            "observedGeneration": after.observed_generation,
-        })
-    })
+    if let Some(generation) = report.observed {
+        changes["observedGeneration"] = json!(generation);
+        after.observed_generation = Some(generation);
+    }
+    changes["conditions"] = json!(after.conditions);
+    (after != before).then_some(changes)
 }
 
 /// The objects of a status.

@@ -45,7 +45,7 @@ fn objects_make_conditions(
 }
 
 #[test]
-fn a_status_is_written_once_sorted_and_whole() {
+fn a_status_is_written_once_and_sorted() {
     let mut resource = ManagedResource::new("a", ManagedResourceSpec::default());
     resource.metadata.generation = Some(3);
     let report = || Report {
@@ -56,7 +56,7 @@ fn a_status_is_written_once_sorted_and_whole() {
         )),
         resources: Some(vec![key("b"), key("a"), key("b")]),
         checksum: Some("c".to_owned()),
-        observed: true,
+        observed: Some(3),
         ..Report::default()
     };
     let written = body(&resource, report(), &time()).unwrap_or_default();
@@ -87,7 +87,21 @@ fn a_status_is_written_once_sorted_and_whole() {
         json!([]),
         "a list that is left out would stay"
     );
-    assert_eq!(emptied["secretsDataChecksum"], "c");
+    assert_eq!(emptied.get("secretsDataChecksum"), None);
+}
+
+/// A report about the cluster, made on an object from before the last application.
+#[test]
+fn a_report_of_an_absence_takes_nothing_back() {
+    let resource = ManagedResource::new("a", ManagedResourceSpec::default());
+    let written = body(&resource, away("no answer"), &time()).unwrap_or_default();
+    let fields: Vec<_> = written
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(field, _)| field)
+        .collect();
+    assert_eq!(fields, ["conditions"]);
 }
 
 #[test]

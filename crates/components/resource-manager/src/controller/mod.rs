@@ -140,13 +140,14 @@ impl Controller {
                 let why = "the shoot has left this namespace for another seed";
                 return Err(runtime::Error::not_ready(HELD_REQUEUE, why));
             }
-            self.apply_all(owner, &resource, &target).await.map(Some)
+            let applied = self.apply_all(owner, &resource, &target).await?;
+            Ok(Some((applied, resource.metadata.generation)))
         };
         let outcome = match Box::pin(self.owned(owner, target, applying)).await {
             Ok(outcome) => outcome?,
             Err(refusal) => return self.refuse(owner, resource, refusal).await,
         };
-        let Some(outcome) = outcome else {
+        let Some((outcome, generation)) = outcome else {
             return Ok(Next::Change);
         };
         let applied = outcome.verdict.unwrap_or_else(Verdict::all_applied);
@@ -159,7 +160,7 @@ impl Controller {
             applied: Some(applied),
             resources: outcome.resources,
             checksum: outcome.checksum,
-            observed: true,
+            observed: generation,
             ..judged
         };
         // The apply has recorded new objects in the status, so the report needs the present status.
@@ -229,7 +230,7 @@ impl Reconciler<ManagedResource> for Controller {
                 applied: verdict.clone(),
                 healthy: verdict.clone(),
                 progressing: verdict,
-                observed: true,
+                observed: cached.metadata.generation,
                 ..Report::default()
             };
             self.report(&cached, &owner, report).await?;

@@ -70,8 +70,11 @@ testkit::scenarios! {
         of_a_lost_seed_are_reported,
     },
     a_version_is_completed_once,
-    seeds::{stay_while_a_shoot_needs_them, go_with_the_last_object_that_needs_them},
-    seeds::{stay_while_a_shoot_needs_them, end_although_a_member_keeps_a_deleted_shoot},
+    seeds::{
+        stay_while_a_shoot_needs_them,
+        go_with_the_last_object_that_needs_them,
+        end_although_a_member_keeps_a_deleted_shoot,
+    },
     zones::{are_taken_back_at_their_time},
     schedules::{are_kept_and_nobody_else_is_put_to_sleep};
 }
