@@ -105,11 +105,13 @@ impl SpaceWatch {
         has_quota && !self.state.is_finished() && next.is_none_or(|next| next <= now)
     }
 
-    /// A dropped attempt, for the final snapshot for example, counts as an attempt: etcd may be
-    /// defragmenting.
+    /// After a dropped attempt, for the final snapshot for example, the next attempt follows after a pause:
+    /// etcd may be defragmenting.
     async fn make_room(&self) {
+        self.rest_until(Instant::now() + RELIEF_RETRY_INTERVAL);
+        let made = make_room(&self.requests).await;
         self.rest_until(Instant::now() + RELIEF_INTERVAL);
-        match make_room(&self.requests).await {
+        match made {
             None => {}
             Some(Ok(ReliefAttempt {
                 report: relief,
@@ -205,6 +207,21 @@ mod tests {
                 assert_pause((seconds(queued), seconds(blocked)), false, seconds(pause)).await;
             }
         }
+    }
+
+    /// The final snapshot comes first and may fail: etcd would then refuse writes for an hour.
+    #[tokio::test(start_paused = true)]
+    async fn a_dropped_attempt_is_repeated_after_a_minute() {
+        let (handle, mut inbox) = Handle::new("p/v2", 1, Arc::default());
+        let watch = watch(&handle);
+        watch.note(full(1 << 30));
+        tokio::select! {
+            () = watch.make_room() => panic!("nobody has answered"),
+            asked = inbox.requests.recv() => assert!(asked.is_some()),
+        }
+        let dropped = Instant::now();
+        assert!(!watch.is_relief_due(dropped));
+        assert!(watch.is_relief_due(dropped + RELIEF_RETRY_INTERVAL));
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl Machines {
                     .await?;
             }
             if !is_forced(machine) {
-                Box::pin(self.mark_out_of_service(machine, node)).await?;
+                // The deletion comes back in any case.
+                let _ = Box::pin(self.mark_out_of_service(machine, node)).await?;
             }
             if !Box::pin(self.is_node_released(machine, node, &configuration)).await? {
                 return Ok(Next::After(self.timing.poll_interval));

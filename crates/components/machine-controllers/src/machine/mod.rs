@@ -186,9 +186,10 @@ impl Machines {
         } else {
             std::time::Duration::ZERO
         };
+        let mut marked = Next::Change;
         if let Some(node) = &node {
             self.apply_node_template(machine, node).await?;
-            Box::pin(self.mark_out_of_service(machine, node)).await?;
+            marked = Box::pin(self.mark_out_of_service(machine, node)).await?;
         } else if matches!(phase, Some(Phase::Pending | Phase::CrashLoopBackOff))
             && let Some(next) = Box::pin(self.report_ended_launch(machine, configuration)).await?
         {
@@ -210,6 +211,7 @@ impl Machines {
         };
         let next = match &report {
             Some(report) if report.phase != Phase::Running => Next::After(self.timing.poll_interval),
+            _ if next == Next::Change => marked,
             _ => next,
         };
         let conditions = node
@@ -283,8 +285,8 @@ impl Reconciler<Machine> for Machines {
     }
 }
 
-/// The fields of a Machine that wake the controller. The phase is left out, because this controller writes
-/// the phase.
+/// The fields of a Machine that wake the controller. The phase is one, although this controller writes the
+/// phase: a decision between the write and its event was made on the former phase.
 pub fn fingerprint(machine: &Machine) -> Option<u64> {
     let meta = &machine.metadata;
     runner::fingerprint((
@@ -293,6 +295,7 @@ pub fn fingerprint(machine: &Machine) -> Option<u64> {
         meta.deletion_timestamp.is_some(),
         &meta.labels,
         &meta.finalizers,
+        Phase::from_status(machine),
     ))
 }
 
@@ -325,5 +328,26 @@ pub fn trim_node(node: &mut Node) {
         status.images = None;
         status.volumes_attached = None;
         status.volumes_in_use = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    /// Between the write of a phase and the event of that write, a decision is made on the former phase.
+    #[test]
+    fn a_written_phase_wakes_the_controller() {
+        let mut machine: Machine = serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": {"name": "m"},
+            "spec": {"class": {"name": "c"}}, "status": {"currentStatus": {"phase": "Running"}},
+        }))
+        .unwrap();
+        let before = fingerprint(&machine);
+        machine.status = serde_json::from_value(json!({"currentStatus": {"phase": "Unknown"}})).unwrap();
+        assert_ne!(fingerprint(&machine), before);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use api::{constants::is_switched_on, machine::Machine};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::{Api, ResourceExt};
-use runtime::{Result, client::Cluster as _};
+use runtime::{Result, client::Cluster as _, controller::Next};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
@@ -32,18 +32,19 @@ const BY_USER: &str = "user";
 
 impl Machines {
     /// Taints the Node as out of service, or removes the taint, and reports a refused annotation. A write
-    /// that the shoot's API refuses does not stop the remaining steps for the Machine.
-    pub(super) async fn mark_out_of_service(&self, machine: &Arc<Machine>, node: &Node) -> Result<()> {
+    /// that the shoot's API refuses does not stop the remaining steps for the Machine, and is repeated after
+    /// the poll interval. A conflict is repeated, too: a heartbeat of the kubelet wakes no controller.
+    pub(super) async fn mark_out_of_service(&self, machine: &Arc<Machine>, node: &Node) -> Result<Next> {
         if !node_belongs_to(node, machine) {
-            return Ok(());
+            return Ok(Next::Change);
         }
         let marks = Marks::from_node(node);
         let power = if is_kubelet_silent(node) {
             if marks.is_settled() {
-                return Ok(());
+                return Ok(Next::Change);
             }
             let Some(power) = self.query_power(machine).await? else {
-                return Ok(());
+                return Ok(Next::Change);
             };
             power
         } else {
@@ -52,16 +53,15 @@ impl Machines {
             InstancePower::Running
         };
         let Some(change) = marks.change(power) else {
-            return Ok(());
+            return Ok(Next::Change);
         };
         let nodes: Api<Node> = self.shoot.cluster_wide();
         let body = change.body(node);
         match bounded_write(self.manager.try_merge_of(&nodes, node, &body)).await {
-            // The change of the Node starts the next attempt.
-            Ok(None) => Ok(()),
+            Ok(None) => Ok(Next::After(self.timing.poll_interval)),
             Ok(Some(_)) => {
                 self.report_power_change(machine, node, &change).await;
-                Ok(())
+                Ok(Next::Change)
             }
             Err(error) if error.is_failure() => {
                 warn!(
@@ -69,7 +69,7 @@ impl Machines {
                     error = format_args!("{error:#}"),
                     "the taint of a Node could not be changed"
                 );
-                Ok(())
+                Ok(Next::After(self.timing.poll_interval))
             }
             Err(error) => Err(error),
         }

@@ -425,14 +425,18 @@ fn failed_machine(machine: &Machine) -> FailedMachine {
     }
 }
 
-/// The fields of a deployment that wake the controller.
+/// The fields of a deployment that wake the controller. The numbers of the status are among the fields, as
+/// for a set.
 pub fn fingerprint(deployment: &MachineDeployment) -> Option<u64> {
     let meta = &deployment.metadata;
+    let status = deployment.status.clone().unwrap_or_default();
     runner::fingerprint((
         &meta.uid,
         meta.generation,
         meta.deletion_timestamp.is_some(),
         &meta.finalizers,
+        (status.replicas, status.updated_replicas, status.ready_replicas),
+        (status.available_replicas, status.failed_machines.len()),
     ))
 }
 

@@ -368,14 +368,19 @@ fn in_place_patch(now: &MachineSpec, template: &MachineSpec) -> Option<serde_jso
     merge_patch(&part(now), &part(template))
 }
 
-/// The fields of a set that wake the controller.
+/// The fields of a set that wake the controller. The numbers of the status are among the fields, although
+/// this controller writes the status: a comparison between the write and its event was made with the former
+/// status.
 pub fn fingerprint(set: &MachineSet) -> Option<u64> {
     let meta = &set.metadata;
+    let status = set.status.clone().unwrap_or_default();
     runner::fingerprint((
         &meta.uid,
         meta.generation,
         meta.deletion_timestamp.is_some(),
         &meta.finalizers,
+        (status.replicas, status.ready_replicas, status.available_replicas),
+        status.failed_machines.len(),
     ))
 }
 
@@ -397,6 +402,19 @@ pub fn machine_fingerprint(machine: &Machine) -> Option<u64> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    /// Between the write of a status and the event of that write, a status is compared with the former one.
+    #[test]
+    fn a_written_status_wakes_the_controller() {
+        let mut set: MachineSet = serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "metadata": {"name": "s"},
+            "spec": {}, "status": {"readyReplicas": 3},
+        }))
+        .unwrap();
+        let before = fingerprint(&set);
+        set.status = serde_json::from_value(json!({"readyReplicas": 2})).unwrap();
+        assert_ne!(fingerprint(&set), before);
+    }
 
     #[test]
     fn a_label_that_leaves_the_template_leaves_the_machine() {
