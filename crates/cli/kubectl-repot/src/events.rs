@@ -17,7 +17,7 @@ pub async fn events(session: &Session, namespace: &str, uid: &str) -> Result<Vec
     list(session, namespace, &format!("involvedObject.uid={uid}")).await
 }
 
-/// As [`events`], of garden-controller-manager alone: many Events of other reporters push no answer out.
+/// As [`events`], of garden-controller-manager alone: many Events of further reporters push no answer out.
 pub async fn events_of_garden(session: &Session, namespace: &str, uid: &str) -> Result<Vec<Event>, Failure> {
     let fields = format!("involvedObject.uid={uid},reportingComponent={GARDEN}");
     list(session, namespace, &fields).await
@@ -45,7 +45,7 @@ pub fn time(event: &Event) -> Option<Timestamp> {
 }
 
 /// The newest sentence of garden-controller-manager with any of the reasons since this time, among Events in
-/// the order of [`events`]. Events of other reporters do not count: a seed or a member of the project may
+/// the order of [`events`]. Events of further reporters do not count: a seed or a member of the project may
 /// write Events, but decides no takeover. Policy `project-event` keeps the name of the reporter for the
 /// process.
 #[must_use]

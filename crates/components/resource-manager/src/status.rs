@@ -43,7 +43,7 @@ impl Verdict {
         }
     }
 
-    /// [`APPLIED`]: nothing is left to do.
+    /// [`APPLIED`]: all objects are as wanted.
     #[must_use]
     pub fn all_applied() -> Self {
         Self::new(

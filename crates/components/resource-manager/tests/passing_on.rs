@@ -1,4 +1,4 @@
-//! A kube-apiserver that asks its clients to open a new connection now and then: `--goaway-chance`, which the
+//! A kube-apiserver that asks clients to open a new connection now and then: `--goaway-chance`, which the
 //! suite gives to each kube-apiserver of a shoot. The process is a client of many such servers.
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -22,12 +22,12 @@ const WATCHERS: usize = 10;
 /// The largest chance that a kube-apiserver takes is 2 %, so some forty connections end.
 const CHANCE: &str = "--goaway-chance=0.02";
 const WRITES: usize = 2000;
-/// Written after all other objects.
+/// The object of the last write.
 const LAST: &str = "last";
 /// Ten times the time on two cores, 5 s.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// "No request fails when a kube-apiserver sends its clients to a new connection"
+/// "No request fails when a kube-apiserver sends clients to a new connection"
 /// (docs/understand/prevented.md).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_sends_its_clients_away_fails_no_request() -> Result<()> {
@@ -60,7 +60,7 @@ async fn a_server_that_sends_its_clients_away_fails_no_request() -> Result<()> {
     Ok(())
 }
 
-/// Applies a ConfigMap with a value that no other write has.
+/// Applies a ConfigMap with a value that only this write has.
 async fn write(maps: &Api<ConfigMap>, name: String, number: usize) -> kube::Result<()> {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
         "data": {"number": number.to_string()}});

@@ -46,7 +46,7 @@ pub async fn a_shoot_that_is_away(world: &World) -> Result<()> {
     place.gone("core").await
 }
 
-/// The shoot's API is away for a moment, and nothing changes meanwhile: the condition reports that, and then
+/// The shoot's API is away for a moment, without a change meanwhile: the condition reports that, and then
 /// that all objects are applied, as before.
 pub async fn a_shoot_that_is_away_for_a_moment(world: &World) -> Result<()> {
     let road = Road::new(world).await?;

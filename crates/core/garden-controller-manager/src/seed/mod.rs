@@ -14,7 +14,8 @@
 //! | file | purpose |
 //! |---|---|
 //! | `controller`, `liveness` | silence of a seed's Lease, and the conditions of the Seed |
-//! | `shoot_conditions`, `condition_metrics` | conditions of Shoots in a silent seed; conditions of Seeds as a metric |
+//! | `shoot_conditions` | conditions of Shoots in a silent seed |
+//! | `condition_metrics` | conditions of Seeds as a metric |
 //! | `protection` | the finalizer `core.gardener.cloud/seed`: what a Seed in deletion waits for |
 //! | `namespace` | the namespace of the Seed in the garden |
 //! | `owner_servers` | the condition `OwnerServersAgree` |

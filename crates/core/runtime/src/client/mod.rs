@@ -4,11 +4,11 @@
 //! | file | purpose |
 //! |---|---|
 //! | `connection` | the only place that creates clients; `clusters`: clients of garden, seed and shoot |
-//! | `pooled`, `multiplexed` | a connection for each request under way, or one connection for all requests |
+//! | `pooled`, `multiplexed` | a connection for each request under way, or a single connection for all requests |
 //! | `unprocessed` | repeats requests that an API server has not processed |
 //! | `credentials` | credentials that a user wrote |
 //! | `apply` | server-side apply and merge patches, with a name of the writer |
-//! | `wait`, `wait_progress` | waits for an object by a watch, with a bound, and the reason of the present wait |
+//! | `wait`, `wait_progress` | waits for an object by a watch, and the reason of the present wait |
 //! | `informer` | objects that a watch follows |
 
 pub mod apply;

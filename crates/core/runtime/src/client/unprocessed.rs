@@ -1,6 +1,6 @@
 //! Repeats requests that an API server has not processed.
 //!
-//! With HTTP/2 a server can ask its clients to open a new connection (GOAWAY, RFC 9113, section 6.8). A
+//! With HTTP/2 a server can ask clients to open a new connection (GOAWAY, RFC 9113, section 6.8). A
 //! kube-apiserver does so now and then (`--goaway-chance`), and when the kube-apiserver ends. The server then
 //! names the last processed request of the connection. Later requests fail, although a repetition is safe.
 //! The same holds for a stream that the server refuses. The HTTP client does not repeat these requests.
@@ -43,7 +43,7 @@ impl<R> Policy<Request<Body>, R, BoxError> for RepeatUnprocessed {
         Some(std::future::ready(()))
     }
 
-    /// `None` for a body that is a stream: nothing can repeat such a request.
+    /// `None` for a body that is a stream: such a request cannot be repeated.
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
         let mut copy = Request::new(request.body().try_clone()?);
         *copy.method_mut() = request.method().clone();
@@ -57,7 +57,7 @@ impl<R> Policy<Request<Body>, R, BoxError> for RepeatUnprocessed {
 
 /// Whether the server has ended the connection in order, and before this request, or has refused the stream
 /// of this request. The HTTP/2 library gives the error of an ended connection to the requests after the last
-/// processed request alone. Other requests of the connection get their answers, or an I/O error.
+/// processed request alone. The remaining requests of the connection get answers, or an I/O error.
 fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {

@@ -73,7 +73,7 @@ fn the_first_write_bounds_a_status_that_a_host_has_filled() {
         let begin = |shoot: &Shoot| {
             let started = status::started(shoot, "dev", &writer(), Operation::Restore, &Time(now()));
             let told = &shoot.status.as_ref().unwrap().conditions;
-            // The isolation of a zone writes the list.
+            // Hooks of the operation write the list.
             status::with_content(started, Some(json!({"conditions": told})))
         };
         first_status::compose(shoot, shoot, &[], &Time(now()), begin)
