@@ -40,7 +40,8 @@ pub struct ShootStateSpec {
     /// Objects that extension objects refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceData>,
-    /// Where the content is that is too large to stand here (R7-27); the three lists above are empty then.
+    /// Where the content is that is too large to stand here (R7-27). The three lists above are empty then,
+    /// except for the Secrets that the gardenlet creates once for a shoot.
     pub in_chunks: Option<StateInChunks>,
     /// The last attempt to write chunks. Each attempt has a unique number, so that no two attempts ever write
     /// the same object.

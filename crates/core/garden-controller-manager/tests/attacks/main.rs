@@ -25,6 +25,7 @@ mod reports;
 mod rights;
 mod room;
 mod secrets;
+mod shoot_state_keys;
 mod shoot_states;
 mod stolen_namespace;
 mod takeover;
@@ -53,6 +54,7 @@ testkit::scenarios! {
         the_numbers_of_attempts_rise_by_one,
         garden_controller_manager_gives_nobody_else_a_right,
     },
+    shoot_state_keys::{a_host_takes_no_keys_along, the_writes_of_an_honest_host_pass},
     secrets::{
         a_seed_reads_the_secrets_of_its_own_shoots_alone,
         a_seed_reads_its_own_credentials,

@@ -9,6 +9,8 @@ mod carried;
 pub mod config;
 pub(crate) mod issue;
 mod plan;
+#[cfg(test)]
+mod policy_tests;
 mod signing_key;
 #[cfg(test)]
 mod tests;

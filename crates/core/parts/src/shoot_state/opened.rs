@@ -1,12 +1,16 @@
 //! A verified ShootState, which gives access to single pieces in the object or in chunks.
 //!
+//! Beside chunks, the object holds the gardenlet's own Secrets. These pieces take precedence over the copies
+//! in the chunks: a hostile host can replace each chunk, and no Secret in the object.
+//!
 //! All content is verified before the first piece is returned (hashes, sizes, count, and
 //! [`carried`](super::carried)). A chunk is verified again when a piece is read from the chunk. The process
 //! holds at most two chunks and a single piece at a time, independent of the size of the state. For pieces in
 //! chunks an index is kept, some hundred bytes per piece.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    iter::Peekable,
     ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -48,6 +52,8 @@ pub(crate) struct Opened {
 enum Content {
     Here(BTreeMap<Key, Piece>),
     InChunks {
+        /// The gardenlet's own Secrets.
+        here: BTreeMap<Key, Piece>,
         chunks: StateInChunks,
         index: BTreeMap<Key, Range<usize>>,
         /// The chunk that was read last, because callers ask for neighbouring pieces in sequence.
@@ -95,14 +101,15 @@ impl Opened {
         let (mut here, mut index) = (BTreeMap::new(), BTreeMap::new());
         while let Some((piece, place)) = pieces.next_with_place().await? {
             check.piece(&piece)?;
-            match chunks {
-                Some(_) => drop(index.insert(piece.key(), place)),
+            match place {
+                Some(place) => drop(index.insert(piece.key(), place)),
                 None => drop(here.insert(piece.key(), piece)),
             }
         }
         let content = match chunks {
             None => Content::Here(here),
             Some(chunks) => Content::InChunks {
+                here,
                 chunks,
                 index,
                 last: Mutex::default(),
@@ -124,10 +131,17 @@ impl Opened {
     /// Names of the Secrets in `spec.gardener`.
     pub(crate) fn secret_names(&self) -> Vec<String> {
         let names = |key: &Key| key.gardener_name(entries::ENTRY_TYPE).map(str::to_owned);
-        match &self.content {
-            Content::Here(here) => here.keys().filter_map(names).collect(),
-            Content::InChunks { index, .. } => index.keys().filter_map(names).collect(),
-        }
+        self.keys().into_iter().filter_map(names).collect()
+    }
+
+    /// The keys of all pieces, in order.
+    fn keys(&self) -> Vec<&Key> {
+        let mut keys: Vec<_> = match &self.content {
+            Content::Here(here) => here.keys().collect(),
+            Content::InChunks { here, index, .. } => here.keys().chain(index.keys()).collect(),
+        };
+        keys.sort();
+        keys
     }
 
     /// Returns a Secret of `spec.gardener` by name.
@@ -173,12 +187,8 @@ impl Opened {
 
     /// All pieces.
     pub(super) async fn whole(&self) -> Result<ShootStateSpec> {
-        let keys: Vec<_> = match &self.content {
-            Content::Here(here) => here.keys().cloned().collect(),
-            Content::InChunks { index, .. } => index.keys().cloned().collect(),
-        };
         let mut spec = ShootStateSpec::default();
-        for key in &keys {
+        for key in self.keys() {
             if let Some(piece) = self.piece(key).await? {
                 piece.put_into(&mut spec);
             }
@@ -196,9 +206,10 @@ impl Opened {
     async fn piece(&self, key: &Key) -> Result<Option<Piece>> {
         match &self.content {
             Content::Here(here) => Ok(here.get(key).cloned()),
-            Content::InChunks { index, .. } => match index.get(key) {
-                None => Ok(None),
-                Some(place) => {
+            Content::InChunks { here, index, .. } => match (here.get(key), index.get(key)) {
+                (Some(piece), _) => Ok(Some(piece.clone())),
+                (None, None) => Ok(None),
+                (None, Some(place)) => {
                     let line = self.text(place.clone()).await?;
                     let piece = Piece::from_line(&line).filter(|piece| piece.key() == *key);
                     piece
@@ -251,7 +262,12 @@ pub(super) struct Pieces {
     place: StateStore,
     /// The uid of the ShootState, which owns the chunks.
     uid: String,
-    here: std::vec::IntoIter<Piece>,
+    /// The pieces in the ShootState itself; beside chunks, the gardenlet's own Secrets.
+    here: Peekable<std::vec::IntoIter<Piece>>,
+    /// Keys of pieces beside the chunks. The copies in the chunks are skipped.
+    beside: BTreeSet<Key>,
+    /// The next piece in chunks, with the range.
+    pending: Option<(Piece, Range<usize>)>,
     chunks: Option<Arc<StateInChunks>>,
     next_chunk: usize,
     whole: Whole,
@@ -266,15 +282,18 @@ pub(super) struct Pieces {
 impl Pieces {
     pub(super) fn new(place: StateStore, state: ShootState, chunks: Option<StateInChunks>) -> Self {
         let uid = state.uid().unwrap_or_default();
-        let here = if chunks.is_some() {
-            Vec::new()
-        } else {
-            pieces_of(state.spec)
-        };
+        let mut here = pieces_of(state.spec);
+        let mut beside = BTreeSet::new();
+        if chunks.is_some() {
+            here.retain(|piece| piece.key().is_own_secret());
+            beside = here.iter().map(Piece::key).collect();
+        }
         Self {
             place,
             uid,
-            here: here.into_iter(),
+            here: here.into_iter().peekable(),
+            beside,
+            pending: None,
             chunks: chunks.map(Arc::new),
             next_chunk: 0,
             whole: Whole::default(),
@@ -289,11 +308,26 @@ impl Pieces {
         Ok(self.next_with_place().await?.map(|(piece, _)| piece))
     }
 
-    /// The next piece, with the range in the whole text.
-    async fn next_with_place(&mut self) -> Result<Option<(Piece, Range<usize>)>> {
-        if let Some(piece) = self.here.next() {
-            return Ok(Some((piece, 0..0)));
+    /// The next piece. A piece in chunks comes with the range in the whole text.
+    async fn next_with_place(&mut self) -> Result<Option<(Piece, Option<Range<usize>>)>> {
+        while self.pending.is_none() {
+            let Some((piece, place)) = self.next_in_chunks().await? else {
+                break;
+            };
+            if !self.beside.contains(&piece.key()) {
+                self.pending = Some((piece, place));
+            }
         }
+        let pending = self.pending.as_ref().map(|(piece, _)| piece.key());
+        let comes_first = |here: &Piece| pending.as_ref().is_none_or(|pending| here.key() < *pending);
+        if let Some(piece) = self.here.next_if(comes_first) {
+            return Ok(Some((piece, None)));
+        }
+        Ok(self.pending.take().map(|(piece, place)| (piece, Some(place))))
+    }
+
+    /// The next piece in chunks, with the range in the whole text.
+    async fn next_in_chunks(&mut self) -> Result<Option<(Piece, Range<usize>)>> {
         let Some(chunks) = self.chunks.clone() else {
             return Ok(None);
         };

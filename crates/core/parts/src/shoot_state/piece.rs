@@ -11,6 +11,9 @@ use api::{
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use super::entries;
+use crate::secrets::config;
+
 /// The API version of a reference, with the default `v1` for an absent version.
 pub(crate) fn version(api_version: Option<&str>) -> &str {
     api_version.unwrap_or("v1")
@@ -51,6 +54,12 @@ impl Key {
     /// The name, if the key is of a gardenlet's piece of this type.
     pub(crate) fn gardener_name(&self, type_: &str) -> Option<&str> {
         (self.0 == 0 && self.1 == type_).then_some(self.2.as_str())
+    }
+
+    /// Whether the piece is a Secret that a gardenlet creates once in the life of a shoot.
+    pub(crate) fn is_own_secret(&self) -> bool {
+        let name = self.gardener_name(entries::ENTRY_TYPE);
+        name.is_some_and(|name| config::CARRIED.contains(&name))
     }
 }
 

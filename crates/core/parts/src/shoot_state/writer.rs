@@ -1,5 +1,6 @@
 //! Writes the pieces of a state: into the ShootState while the pieces are small, otherwise into chunks
-//! (R7-27).
+//! (R7-27). The gardenlet's own Secrets stand in the ShootState in both cases, because a policy keeps these
+//! entries from a hostile host, and no policy can keep chunks.
 //!
 //! The order of writes makes every crash harmless. A reader always sees the content of the last finished
 //! write of the ShootState:
@@ -39,6 +40,9 @@ use crate::configuration_problem;
 /// Most bytes of text in the ShootState itself. With the rest of the object this is less than the limit of
 /// etcd (1.5 MiB).
 pub(super) const MOST_HERE: usize = 1024 * 1024;
+/// Most entries of `spec.gardener` in the ShootState itself, also in policy `gardenlet-shootstate`: the
+/// policy compares each entry.
+const MOST_ENTRIES: usize = 1000;
 /// Most bytes of text of a whole state. Bounds a state that grows without end; the ShootState could refer to
 /// ten times as much.
 const MOST: usize = 1024 * 1024 * 1024;
@@ -135,14 +139,22 @@ impl Writer {
             .into());
         }
         self.whole.add(&line);
-        if self.chunks.is_none() && self.whole.size() > MOST_HERE {
+        if self.chunks.is_none() && !fits_here(self.whole.size(), self.here.gardener.len() + 1) {
             self.begin_chunks().await?;
         }
-        if self.chunks.is_some() {
-            self.feed(&line).await
-        } else {
+        if self.chunks.is_none() {
             piece.put_into(&mut self.here);
-            Ok(())
+            return Ok(());
+        }
+        self.feed(&line).await?;
+        self.keep_here(piece);
+        Ok(())
+    }
+
+    /// Keeps a copy of an own Secret beside the chunks.
+    fn keep_here(&mut self, piece: Piece) {
+        if piece.key().is_own_secret() {
+            piece.put_into(&mut self.here);
         }
     }
 
@@ -195,6 +207,7 @@ impl Writer {
         });
         for piece in pieces_of(std::mem::take(&mut self.here)) {
             self.feed(&piece.to_line()?).await?;
+            self.keep_here(piece);
         }
         Ok(())
     }
@@ -323,6 +336,11 @@ impl Writer {
     }
 }
 
+/// Whether a state of this size stands in the ShootState itself.
+fn fits_here(bytes: usize, entries: usize) -> bool {
+    bytes <= MOST_HERE && entries <= MOST_ENTRIES
+}
+
 /// The number after the number of the last attempt. Only a hostile owner writes the highest number.
 fn next_number(name: &str, last: i64) -> Result<i64, Error> {
     let next = last.checked_add(1).filter(|next| *next <= HIGHEST_NUMBER);
@@ -391,6 +409,17 @@ mod tests {
         }
         assert_eq!(omit_first_epoch(1), None);
         assert_eq!(omit_first_epoch(2), Some(2));
+    }
+
+    #[test]
+    fn a_state_above_the_bounds_of_an_object_or_of_a_policy_is_written_in_chunks() {
+        assert!(fits_here(MOST_HERE, MOST_ENTRIES));
+        assert!(!fits_here(MOST_HERE + 1, 1));
+        assert!(!fits_here(1, MOST_ENTRIES + 1));
+        let policy =
+            include_str!("../../../../../charts/garden/files/policies/gardenlet-project-namespace.yaml");
+        let bound = format!("variables.entries.size() <= {MOST_ENTRIES}");
+        assert!(policy.contains(&bound), "{bound}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cost;
+mod keys;
 mod late;
 mod left_out;
 mod limit;
@@ -75,7 +76,11 @@ async fn fifty_mebibytes_are_carried_byte_for_byte(world: &World, facts: &Facts)
     let written = state(world).await?;
     let chunks = written.spec.in_chunks.clone().unwrap();
     assert!(usize::try_from(chunks.size)? > 50 * MIB, "{}", chunks.size);
-    assert!(written.spec.extensions.is_empty() && written.spec.gardener.is_empty());
+    assert!(written.spec.extensions.is_empty() && written.spec.resources.is_empty());
+    let beside: Vec<_> = written.spec.gardener.iter().map(|entry| &entry.name).collect();
+    let mut own = parts::secrets::config::CARRIED.to_vec();
+    own.sort_unstable();
+    assert_eq!(beside, own, "the keys stand in the ShootState itself");
     let began = Instant::now();
     let whole = ShootState::whole(facts).await?.unwrap();
     println!(
