@@ -16,6 +16,7 @@ use futures::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api,
+    api::ObjectMeta,
     runtime::{
         reflector::{ObjectRef, Store},
         watcher,
@@ -88,6 +89,19 @@ where
         .subscribe()
         .flat_map(move |change| iter(changes.concerned(&change)))
         .boxed()
+}
+
+/// Keeps only the identity of an object, and the time of a deletion.
+pub fn trim_metadata(metadata: &mut ObjectMeta) {
+    let whole = mem::take(metadata);
+    *metadata = ObjectMeta {
+        name: whole.name,
+        namespace: whole.namespace,
+        uid: whole.uid,
+        resource_version: whole.resource_version,
+        deletion_timestamp: whole.deletion_timestamp,
+        ..ObjectMeta::default()
+    };
 }
 
 /// A hash of any value, for the content of an object.

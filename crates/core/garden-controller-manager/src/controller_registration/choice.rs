@@ -10,9 +10,9 @@ use api::{
     constants::seed_name_label,
     gardencore::{
         ControllerDeploymentPolicy, ControllerInstallation, ControllerInstallationSpec,
-        ControllerRegistration, Seed,
+        ControllerInstallationStatus, ControllerRegistration, Seed,
     },
-    meta::{ConditionStatus, ObjectReference, find_condition},
+    meta::{Condition, ConditionStatus, ObjectReference, find_condition},
 };
 use kube::{
     ResourceExt,
@@ -22,6 +22,7 @@ use kube::{
 use runtime::workload::rollout::checksum;
 
 use super::need::{Need, Needs};
+use crate::changes::trim_metadata;
 
 /// Condition of an installation: the seed has extension objects that the installation serves. The seed's
 /// gardenlet writes the condition.
@@ -157,6 +158,27 @@ pub fn may_go(installation: &ControllerInstallation) -> bool {
 #[must_use]
 pub fn seed_of(installation: &ControllerInstallation) -> Option<&str> {
     installation.spec.seed_ref.as_ref().map(name_of)
+}
+
+/// Keeps the fields that the choice reads. A seed writes finalizers and the status, within the bounds of
+/// policy `gardenlet-size`.
+pub fn trim_installation(installation: &mut ControllerInstallation) {
+    trim_metadata(&mut installation.metadata);
+    if let Some(status) = &mut installation.status {
+        let required = find_condition(&status.conditions, REQUIRED).cloned();
+        *status = ControllerInstallationStatus {
+            conditions: required
+                .map(|required| Condition {
+                    reason: String::new(),
+                    message: String::new(),
+                    codes: Vec::new(),
+                    ..required
+                })
+                .into_iter()
+                .collect(),
+            provider_status: None,
+        };
+    }
 }
 
 fn name_of(reference: &ObjectReference) -> &str {

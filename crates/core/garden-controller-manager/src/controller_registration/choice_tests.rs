@@ -132,6 +132,31 @@ fn what_is_missing_is_made_once_and_under_the_same_name() {
     assert_eq!(name(&"r".repeat(300), "s").len(), LONGEST_NAME);
 }
 
+/// A seed writes finalizers, conditions and the status of the provider.
+#[test]
+fn the_cache_holds_only_the_fields_that_the_choice_reads() {
+    let long = "x".repeat(10_000);
+    let mut found = installation("i", "r", Some("d"), Some("False"));
+    let mut other = found.status.clone().unwrap().conditions.remove(0);
+    other.type_ = "Valid".to_owned();
+    found.metadata.uid = Some("u".to_owned());
+    found.metadata.finalizers = Some(vec![long.clone(); 3]);
+    found.metadata.annotations = Some([("a".to_owned(), long.clone())].into());
+    let status = found.status.as_mut().unwrap();
+    status.conditions[0].message.clone_from(&long);
+    status.conditions.extend(vec![other; 100]);
+    status.provider_status = Some(json!({"a": long}).into());
+    let whole = found.clone();
+    trim_installation(&mut found);
+    assert!(serde_json::to_string(&found).unwrap().len() < 1000);
+    assert!(may_go(&found) && seed_of(&found) == Some("s"));
+    assert_eq!(found.metadata.uid, whole.metadata.uid);
+    for wanted in [&[][..], &[("r", Some("e"))], &[("r", Some("d"))]] {
+        let same = [whole.clone(), found.clone()].map(|found| planned(wanted, vec![found]));
+        assert_eq!(same[0], same[1]);
+    }
+}
+
 #[test]
 fn one_that_is_there_gets_another_deployment() {
     let there = || vec![installation("i", "r", Some("d"), None)];

@@ -34,7 +34,7 @@ pub async fn run(context: Context) {
     let installations: Api<ControllerInstallation> = context.garden.cluster_wide();
     let controller = Controller::new(registrations.clone(), watcher::Config::default()).watches(
         installations,
-        watcher::Config::default(),
+        runner::few_at_a_time(),
         |installation| {
             installation
                 .spec

@@ -24,7 +24,7 @@ use tokio::sync::OnceCell;
 use super::{choice, need};
 use crate::{
     Context, backup_entries,
-    changes::{self, Keys, cache, concerned},
+    changes::{self, Keys, cache, cache_trimmed, concerned},
 };
 
 /// What is known of the garden.
@@ -50,12 +50,17 @@ impl Sources {
         let (registrations, of_registrations) = watched(garden.all(), move |_| {
             seeds.state().iter().map(|seed| seed.name_any()).collect()
         });
-        let (installations, of_installations) = watched(garden.all(), |installation| {
-            choice::seed_of(installation)
-                .into_iter()
-                .map(str::to_owned)
-                .collect()
-        });
+        let (installations, of_installations) = cache_trimmed(
+            garden.all(),
+            runner::few_at_a_time(),
+            choice::trim_installation,
+            |installation| {
+                choice::seed_of(installation)
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect()
+            },
+        );
         let (buckets, of_buckets) = watched(garden.all(), |bucket: &BackupBucket| {
             bucket.spec.seed_name.iter().cloned().collect()
         });

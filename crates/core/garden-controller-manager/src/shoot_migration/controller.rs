@@ -24,7 +24,7 @@ use runtime::{
     Error, Result,
     client::Cluster,
     clock,
-    controller::{Next, Reconciler},
+    controller::{Next, Reconciler, runner},
     error::Explain as _,
 };
 
@@ -115,7 +115,7 @@ fn with_extensions(context: &Context, controller: Controller<Shoot>) -> Controll
         .watches(profiles, watcher::Config::default(), move |_| {
             concerned(&of_profile, |shoot| moves(shoot, |_, _| true))
         })
-        .watches(installations, watcher::Config::default(), move |installation| {
+        .watches(installations, runner::few_at_a_time(), move |installation| {
             concerned(&of_installation, |shoot| {
                 moves(shoot, |_, to| seed_of(&installation) == Some(to))
             })

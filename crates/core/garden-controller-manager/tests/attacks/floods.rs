@@ -3,7 +3,7 @@
 
 use api::{
     constants::seed_user,
-    gardencore::{BackupEntry, Seed, Shoot, ShootState},
+    gardencore::{BackupEntry, ControllerInstallation, Seed, Shoot, ShootState},
 };
 use k8s_openapi::api::{core::v1::EventSource, events::v1::Event};
 use kube::{
@@ -85,6 +85,67 @@ pub async fn a_seed_writes_no_large_status(garden: &Garden) {
             .patch(&seeds, "seed-a", json!({"metadata": {"annotations": many}}))
             .await,
         "fields and entries to Seed seed-a: a seed may write 2000",
+    );
+}
+
+/// garden-controller-manager and every gardenlet read each ControllerInstallation, and an object at the bound
+/// of etcd can be neither changed nor deleted.
+pub async fn a_seed_fills_no_controller_installation(garden: &Garden) {
+    let made: Api<ControllerInstallation> = Api::all(garden.administrator());
+    let spec = json!({"registrationRef": {"name": "flood"}, "seedRef": {"name": "seed-a"}});
+    let object = |name: &str| {
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation",
+            "metadata": {"name": name}, "spec": spec})
+    };
+    for name in ["flood", "flood-large"] {
+        garden.apply(&made, name, object(name)).await.unwrap();
+    }
+    let installations: Api<ControllerInstallation> = Api::all(garden.seed_a.clone());
+    let own = "core.gardener.cloud/controllerinstallation";
+    let with = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+    for repeated in [2, 34_000] {
+        let flood = with(json!(vec![own; repeated]));
+        refused(
+            garden.patch(&installations, "flood", flood).await,
+            "\"flood\" is forbidden",
+        );
+    }
+    refused(
+        garden
+            .patch(&installations, "flood", with(json!([own, own])))
+            .await,
+        "may not write a finalizer of ControllerInstallation flood more than once",
+    );
+    refused(
+        garden
+            .patch(&installations, "flood", with(json!(["x.example/hold"])))
+            .await,
+        "and its own finalizer, and nothing else",
+    );
+    for finalizers in [json!([own]), json!(null), json!([own])] {
+        allowed(garden.patch(&installations, "flood", with(finalizers)).await);
+    }
+    // Repetitions from before the rule go.
+    let repeated = with(json!(vec![own; 9]));
+    garden.patch(&made, "flood", repeated).await.unwrap();
+    let installed = json!({"conditions": []});
+    allowed(garden.patch_status(&installations, "flood", installed).await);
+    for finalizers in [json!(vec![own; 3]), json!(null)] {
+        allowed(garden.patch(&installations, "flood", with(finalizers)).await);
+    }
+    // An object above the bound shrinks, and does not grow.
+    let annotated = json!({"metadata": {"annotations": {"x": "y".repeat(70_000)}, "finalizers": [own]}});
+    garden.patch(&made, "flood-large", annotated).await.unwrap();
+    allowed(
+        garden
+            .patch(&installations, "flood-large", with(json!(null)))
+            .await,
+    );
+    refused(
+        garden
+            .patch(&installations, "flood-large", with(json!([own])))
+            .await,
+        "characters to ControllerInstallation flood-large: a seed may write 65536",
     );
 }
 

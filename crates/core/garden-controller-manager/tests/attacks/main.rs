@@ -123,6 +123,7 @@ testkit::scenarios! {
     },
     floods::{
         a_seed_writes_no_large_status,
+        a_seed_fills_no_controller_installation,
         a_seed_writes_no_event_of_a_different_process,
         a_seed_reports_under_no_foreign_name,
         a_seed_reports_about_its_own_bucket_and_extensions,
