@@ -107,6 +107,9 @@ pub enum Step<S> {
     /// A hand-over without the source: the source is dead, a destination died, or the move is cancelled after
     /// the point of no return.
     Grant(Approval<S>),
+    /// The owner record still names the source, so that the hand-over is not confirmed: the new owner fences
+    /// the source.
+    DoubtHandOver,
     /// The new owner has chosen the data.
     Open(Chain),
     /// The new owner may act outside the seed, and acts.
@@ -162,6 +165,10 @@ impl<S: Clone + PartialEq> Ownership<S> {
             (Phase::Sealing, Step::HandOver { to, drained, .. }) => self.granted(to, drained),
             (_, Step::Grant(approval)) if approval.from != self.now => return Err(Refused::Approval),
             (_, Step::Grant(approval)) => self.granted(approval.to, false),
+            (Phase::Claiming, Step::DoubtHandOver) if self.drained => Self {
+                drained: false,
+                ..self.clone()
+            },
             (Phase::Claiming, Step::Open(chain)) => Self {
                 chain: Some(chain),
                 ..self.in_phase(Phase::Opening)

@@ -262,8 +262,13 @@ impl State {
                 steps.push((Writer::Garden, Step::Grant(approval)));
             }
         }
+        steps.extend(self.forged(scenario).map(|step| (owner.clone(), step)));
+        let is_doubted = self.is_doubted(scenario, &self.garden);
+        if is_doubted {
+            steps.push((owner.clone(), Step::DoubtHandOver));
+        }
         let evidence = self.evidence(scenario, now.epoch);
-        for copied in [Chain::Final, Chain::Last] {
+        for copied in [Chain::Final, Chain::Last].into_iter().filter(|_| !is_doubted) {
             let is_there = if copied == Chain::Final {
                 evidence.final_seen
             } else {
@@ -296,6 +301,18 @@ impl State {
             }
             actions.push(Action::Garden { by, step });
         }
+    }
+
+    /// Steps of a stolen certificate of the first owner.
+    fn forged(&self, scenario: &Scenario) -> impl Iterator<Item = Step<Seed>> + use<> {
+        let is_possible = scenario.forged && self.garden.now.epoch == 1;
+        let hand_over = Step::HandOver {
+            to: Seed::B,
+            final_seen: true,
+            drained: true,
+        };
+        let steps = [Step::Leave, Step::Seal, hand_over];
+        steps.into_iter().filter(move |_| is_possible)
     }
 
     /// B and C are interchangeable until the shoot was granted to either.
@@ -347,12 +364,24 @@ impl State {
         Evidence {
             earlier_pods_gone: (1..epoch)
                 .all(|earlier| self.site(earlier).seed != site.seed || self.site(earlier).gone),
-            final_seen: source.is_some_and(|source| self.site(source.epoch).final_snapshot),
+            // A stranger can store a snapshot in the place of the final snapshot.
+            final_seen: source.is_some_and(|source| self.site(source.epoch).final_snapshot)
+                || scenario.forged && site.read.drained,
             fence_passed: scenario
                 .fence_terms()
                 .fence_has_passed(site.fence.map(|passed| NOW.saturating_sub(ticks(passed))), NOW),
             copied: site.read.chain,
         }
+    }
+
+    /// Whether the owner record contradicts the hand-over. The claimant reads the record before each further
+    /// step.
+    fn is_doubted(&self, scenario: &Scenario, read: &Ownership<Seed>) -> bool {
+        let zone = &self.zone[0];
+        let names =
+            |source: &SeedEpoch<Seed>| (zone.identity, zone.epoch) == (Some(source.seed), Some(source.epoch));
+        let is_checked = scenario.forged && scenario.is_on(Off::HandOverConfirmed);
+        is_checked && read.drained && read.phase == Phase::Claiming && read.source.as_ref().is_some_and(names)
     }
 
     /// A claimant of an earlier epoch may be behind: the claimant continues from the last state read in the
@@ -367,7 +396,8 @@ impl State {
         if site.gone {
             return;
         }
-        let claims = matches!(site.read.phase, Phase::Claiming | Phase::Opening);
+        let claims = matches!(site.read.phase, Phase::Claiming | Phase::Opening)
+            && !self.is_doubted(scenario, &site.read);
         if claims && !self.deleted {
             if let Ok(Some(write)) = self.zone[0].claim(site.seed, epoch) {
                 if scenario.late_updates && self.update.is_none() {

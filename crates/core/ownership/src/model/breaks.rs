@@ -111,6 +111,11 @@ fn a_source_that_counts_as_drained() {
 }
 
 #[test]
+fn a_hand_over_that_the_record_contradicts() {
+    without(Off::HandOverConfirmed, scenarios::forged(), &["I2", "I3"]);
+}
+
+#[test]
 fn a_deletion_that_ends_an_epoch_by_itself() {
     without(Off::DeletionNeedsWitness, scenarios::slip(), &["false loss"]);
 }

@@ -25,6 +25,12 @@ fn a_source_is_drained() {
     explore(&scenarios::drained());
 }
 
+/// Security: the destination fences a source whose owner record still stands.
+#[test]
+fn a_hand_over_is_forged() {
+    explore(&scenarios::forged());
+}
+
 #[test]
 fn a_gardenlet_asks_the_garden() {
     explore(&scenarios::gardenlet());

@@ -62,6 +62,8 @@ pub(super) enum Off {
     RelayTellsWhatIsLeft,
     /// A source that received the request to stop counts as drained.
     DrainedIsJudged,
+    /// A hand-over counts although the owner record still names the source.
+    HandOverConfirmed,
     /// A deleted identity ends an epoch, whatever the second witness says.
     DeletionNeedsWitness,
     /// Another identity beside an epoch that has just begun ends that epoch.
@@ -105,6 +107,9 @@ pub(super) struct Scenario {
     pub(super) planned: bool,
     /// A move without the source's help.
     pub(super) forced: bool,
+    /// A stolen certificate hands over in the name of the first owner, whose processes go on and delete no
+    /// record.
+    pub(super) forged: bool,
     pub(super) deletion: bool,
     /// One write to the garden, and one to DNS, may be under way for any time.
     pub(super) late_writes: bool,
@@ -145,6 +150,7 @@ impl Scenario {
             host_pauses: false,
             planned: false,
             forced: true,
+            forged: false,
             deletion: false,
             late_writes: false,
             late_updates: false,

@@ -55,6 +55,15 @@ pub(super) fn drained() -> Scenario {
     }
 }
 
+/// The source's actuators, and a hand-over by a stolen certificate of the source's gardenlet.
+pub(super) fn forged() -> Scenario {
+    Scenario {
+        actuators: FIRST,
+        forged: true,
+        ..Scenario::new("forged hand-over")
+    }
+}
+
 /// A gardenlet asks the garden.
 pub(super) fn gardenlet() -> Scenario {
     Scenario {

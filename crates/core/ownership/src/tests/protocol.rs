@@ -59,6 +59,10 @@ fn claiming() -> Ownership<&'static str> {
     after(&[grant(seed_epoch("a", 1), "b")])
 }
 
+fn handed_over() -> Ownership<&'static str> {
+    after(&[Step::Leave, Step::Seal, hand_over(true)])
+}
+
 /// The destination dies after the hand-over. The source has the data until the destination opens etcd.
 #[test]
 fn the_source_gets_a_shoot_back_until_the_destination_opens_the_data() {
@@ -167,6 +171,9 @@ fn a_planned_move_has_its_order() {
 #[case::not_sealed(after(&[Step::Leave]), A, hand_over(true), Refused::Phase)]
 #[case::sealed_is_for_ever(after(&[Step::Leave, Step::Seal]), A, Step::CancelLeave, Refused::Phase)]
 #[case::held_before_opened(claiming(), B, Step::Hold, Refused::Phase)]
+#[case::doubted_without_a_hand_over(claiming(), B, Step::DoubtHandOver, Refused::Phase)]
+#[case::doubted_by_the_source(handed_over(), A, Step::DoubtHandOver, Refused::Writer)]
+#[case::doubted_too_late(after(&[Step::Leave, Step::Seal, hand_over(true), Step::Open(Chain::Final)]), B, Step::DoubtHandOver, Refused::Phase)]
 #[case::opened_twice(after(&[grant(seed_epoch("a", 1), "b"), Step::Open(Chain::Last)]), B, Step::Open(Chain::Final), Refused::Phase)]
 #[case::an_approval_is_used_twice(
     claiming(),
@@ -386,6 +393,22 @@ fn clouds_wait_for_the_source_s_actuators_also_after_the_final_snapshot() {
     let [leave, seal, over] = planned;
     let drained = after(&[leave, seal, over, Step::Open(Chain::Final)]);
     assert!(may_act(&drained, &seed_epoch("b", 2), false));
+}
+
+/// The record of a doubted hand-over is the record of a takeover: clouds and etcd wait for the fence.
+#[test]
+fn a_hand_over_that_is_not_confirmed_needs_a_fence() {
+    let doubted = handed_over().step(&B, Step::DoubtHandOver).unwrap().becomes;
+    assert_eq!(doubted, claiming());
+    let evidence = |fence_passed| Evidence {
+        earlier_pods_gone: true,
+        ..Evidence::after_copy(&doubted, Some(Chain::Final), false, fence_passed)
+    };
+    let me = seed_epoch("b", 2);
+    assert_eq!(may_open(&doubted, &me, evidence(false)), Err(Wait::Source));
+    assert_eq!(may_open(&doubted, &me, evidence(true)), Ok(Chain::Final));
+    let opened = doubted.step(&B, Step::Open(Chain::Final)).unwrap().becomes;
+    assert!(!may_act(&opened, &me, false) && may_act(&opened, &me, true));
 }
 
 const fn s(seconds: u64) -> Duration {
