@@ -53,6 +53,8 @@ mutations! {
     CopyOfEarlierEpochCounts,
     /// `parts`: a planned move goes on with an incomplete copy that nobody accepted.
     IncompleteCopyAccepted,
+    /// `parts`: a planned hand-over counts although the owner record still names the source.
+    HandOverNotConfirmed,
     /// `parts`: a destination that wakes up late goes on in an epoch that is over.
     EndedEpochContinued,
     /// `extension`: an actuator acts although the Cluster names a different seed.

@@ -73,6 +73,7 @@ pub use ownership::conflicts::ConflictLimit;
 pub use ownership::departure::Departure;
 pub use ownership::fence::Fence;
 pub use ownership::fence_clock::{FenceClock, Fences};
+pub use ownership::hand_over::HandOverVerdict;
 pub use ownership::owner_record::{OwnerRecord, OwnerRecordPlan};
 pub use ownership::writers::Writers;
 pub use placement::Operation;

@@ -36,12 +36,13 @@ pub fn is_taken(shoot: &Shoot) -> bool {
 }
 
 /// Whether the present seed got the Shoot by a planned hand-over. The former seed had stopped all processes,
-/// and had proved the final snapshot. A Shoot without recorded phases does not show that.
+/// and had proved the final snapshot, or the present seed doubts that and fences the former seed as after a
+/// takeover. A Shoot without recorded phases shows neither.
 #[must_use]
 fn is_handed_over(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
     let record = status.and_then(|status| status.ownership.as_ref());
-    record.is_some_and(|record| record.epoch > 1 && record.phase.is_some() && record.drained)
+    record.is_some_and(|record| record.epoch > 1 && record.phase.is_some())
 }
 
 /// The seed that gets an entry if the present seed of the entry cannot release it: after a takeover, or if

@@ -103,7 +103,10 @@ fn a_planned_move_does_not_wait_for_a_former_seed_that_is_lost() {
     assert_eq!(former_host(&planned, &on(&entry("b"), "b")), None);
     // Without recorded phases a person decides.
     assert_eq!(heir_if(&moved(None, true), "a"), None);
-    assert_eq!(heir_if(&moved(Some("Claiming"), false), "a"), None);
+    // The present seed doubts the hand-over, and fences the former seed.
+    let doubted = moved(Some("Claiming"), false);
+    assert_eq!(heir_if(&doubted, "a").as_deref(), Some("b"));
+    assert_eq!(heir_if(&doubted, "b"), None);
     assert_eq!(heir(&planned, &on(&entry("a"), "a"), |_| true), None);
 }
 

@@ -320,7 +320,8 @@ async fn advance_with_loss(
 }
 
 /// The record to write. The data loss of this epoch is added, and the losses of earlier epochs stay beside it
-/// in `restoredBefore`.
+/// in `restoredBefore`. A merge patch keeps each field that the patch omits, so a doubted hand-over removes
+/// the two reports of the source.
 fn build_record(
     becomes: &Ownership<String>,
     restored: Option<RestoredData>,
@@ -329,6 +330,10 @@ fn build_record(
     let ownership = ownership_status::recorded(becomes);
     let source = ownership.source.clone();
     let mut told = json!(ownership);
+    if current.is_some_and(|current| current.drained) && !becomes.drained {
+        told["drained"] = Value::Null;
+        told["sealed"] = Value::Null;
+    }
     if let Some(restored) = restored {
         let restored = data_loss::restored_patch(&RestoredData { source, ..restored }, current);
         for (field, value) in restored.as_object().into_iter().flatten() {

@@ -198,6 +198,24 @@ fn only_what_was_copied_opens_an_etcd() {
 
 /// A restarted gardenlet has lost the report of the copy; the recorded choice stands.
 #[test]
+fn a_doubted_hand_over_removes_the_reports_of_the_source() {
+    let handed_over = recorded("Claiming", true);
+    let current = ownership_status::recorded(&handed_over);
+    let same = build_record(&handed_over, None, Some(&current));
+    assert_eq!((&same["drained"], same.get("sealed")), (&json!(true), None));
+    let doubted = Ownership {
+        drained: false,
+        ..handed_over
+    };
+    let patch = build_record(&doubted, None, Some(&current));
+    for field in ["drained", "sealed"] {
+        assert_eq!(patch.get(field), Some(&Value::Null), "{field}");
+    }
+    let current = ownership_status::recorded(&doubted);
+    assert_eq!(build_record(&doubted, None, Some(&current)).get("sealed"), None);
+}
+
+#[test]
 fn a_recorded_choice_stands() {
     for chain in [Chain::Final, Chain::Last] {
         let mut recorded = recorded("Opening", false);

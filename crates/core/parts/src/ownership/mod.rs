@@ -9,6 +9,7 @@ pub(crate) mod departure;
 pub(crate) mod fence;
 pub(crate) mod fence_clock;
 pub(crate) mod fence_servers;
+pub(crate) mod hand_over;
 pub(crate) mod owner_claim;
 pub(crate) mod owner_record;
 pub(crate) mod owner_terms;

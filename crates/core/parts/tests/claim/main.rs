@@ -6,6 +6,7 @@
 mod contradiction;
 mod data;
 mod fence;
+mod hand_over;
 mod mutations;
 
 use anyhow::Result;
@@ -127,6 +128,8 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Box::pin(fence::seen_everywhere(&subject)).await?;
     Box::pin(fence::servers_of_the_source(&subject)).await?;
     Box::pin(contradiction::servers_that_contradict(&subject)).await?;
+    Box::pin(hand_over::confirmed_by_the_record(&subject)).await?;
+    Box::pin(hand_over::contradicted_by_the_record(&subject)).await?;
     Box::pin(mutations::a_claim_without_a_rule_is_noticed(&subject)).await;
     Ok(())
 }

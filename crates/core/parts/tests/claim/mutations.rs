@@ -2,7 +2,7 @@
 
 use mutation::Mutation;
 
-use super::{Subject, data, fence};
+use super::{Subject, data, fence, hand_over};
 
 pub async fn a_claim_without_a_rule_is_noticed(subject: &Subject) {
     Mutation::FencePassesAtOnce
@@ -16,6 +16,12 @@ pub async fn a_claim_without_a_rule_is_noticed(subject: &Subject) {
         .await;
     Mutation::EndedEpochContinued
         .assert_killed_by_scenario(super::woken_late(subject), "right: \"NotOwner\"")
+        .await;
+    Mutation::HandOverNotConfirmed
+        .assert_killed_by_scenario(
+            hand_over::contradicted_by_the_record(subject),
+            "the hand-over counts as Confirmed",
+        )
         .await;
     Mutation::CopyOfEarlierEpochCounts
         .assert_killed_by_scenario(data::copies_are_judged(subject), "unwrap_err")

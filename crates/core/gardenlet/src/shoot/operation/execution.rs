@@ -1,12 +1,12 @@
 //! A single run of a flow for a Shoot: facts, graph, progress, outcome.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use api::gardencore::Shoot;
 use flow::Flow;
 use parts::{
-    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, KubeApiserver, MoveFindings, NamespaceState,
-    OwnerRecord, ShootState,
+    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, HandOverVerdict, KubeApiserver, MoveFindings,
+    NamespaceState, OwnerRecord, ShootState,
 };
 use placement::Operation;
 use runtime::{Error, Result};
@@ -28,6 +28,9 @@ use crate::{
         },
     },
 };
+
+/// Requeue interval after a doubted hand-over. Long enough for the cache to receive the new record.
+const REQUEUE_AFTER_DOUBT: Duration = Duration::from_secs(1);
 
 /// Runs the flow of an operation. `traveller`: the Shoot with the approved spec, which the flow reads.
 /// `findings`: has the fence of the epoch, and receives the proof of the final snapshot of a migration.
@@ -84,6 +87,10 @@ async fn act(
     pace: &Pace,
 ) -> Result<(), Failure> {
     let (facts, operation) = (&facts, facts.operation);
+    if operation == Operation::Restore {
+        // Before the Cluster, from which providers learn whether the source was fenced.
+        confirm_hand_over(facts, status_writer).await?;
+    }
     if operation.deploys() {
         AppliedTerms::withdraw_other(facts)
             .await
@@ -117,6 +124,20 @@ async fn act(
             .map_err(|error| outside(status::CLUSTER_DELETION, error))?;
     }
     Ok(())
+}
+
+/// Refuses to restore on a hand-over that the owner record contradicts. The record of the Shoot has changed
+/// then, and the next attempt fences the source.
+async fn confirm_hand_over(facts: &Facts, status_writer: &StatusWriter<'_>) -> Result<(), Failure> {
+    let asked = ClaimSteps::confirm_hand_over(facts).await;
+    match asked.map_err(|error| outside(status::OWNERSHIP, error))? {
+        HandOverVerdict::Confirmed => Ok(()),
+        HandOverVerdict::Doubted(sentence) => {
+            status_writer.warn("HandOverNotConfirmed", &sentence).await;
+            let again = Error::not_ready(REQUEUE_AFTER_DOUBT, sentence);
+            Err(outside(status::OWNERSHIP, again))
+        }
+    }
 }
 
 /// Reads the present state in the seed, and builds the flow of the operation.

@@ -1,0 +1,132 @@
+//! The confirmation of a planned hand-over by the owner record (docs/understand/ownership.md, "The
+//! destination"). The Shoot alone is the word of the source's gardenlet, and a stolen certificate of that
+//! gardenlet writes the same fields while the processes of the source still run. A source that has stopped
+//! has deleted its identity from DNS before the hand-over.
+
+use std::time::Duration;
+
+use api::gardencore::Shoot;
+use kube::ResourceExt;
+use mutation::Mutation;
+use owner_checks::OwnerClaim;
+use ownership::{Phase, SeedEpoch, Step};
+use placement::ownership_status;
+use runtime::Result;
+
+use crate::{
+    ClaimSteps, Facts, OwnerRecord,
+    ownership::claim::{advance, refused, writer},
+};
+
+/// Interval between two reads of the owner record.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Whether the owner record confirms a hand-over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandOverVerdict {
+    /// The record does not name the source, or no planned hand-over waits for this seed.
+    Confirmed,
+    /// The record names the source in the epoch that the source has handed over. The sentence is for people.
+    Doubted(String),
+}
+
+impl ClaimSteps {
+    /// Asks the DNS servers before the seed claims the owner record, which replaces the identity of the
+    /// source. A doubted hand-over is recorded like a takeover: not drained, and without the end of the epoch
+    /// that the source has reported. The caller begins again with the new record, and fences the source.
+    ///
+    /// Servers that do not answer confirm the hand-over: a planned move must not wait for a server that is
+    /// down. A seed without owner checks has no fence, and asks no server.
+    ///
+    /// # Errors
+    /// The Seed lacks a field of the owner record, or the garden does not take the write.
+    pub async fn confirm_hand_over(f: &Facts) -> Result<HandOverVerdict> {
+        let Some(source) = source_of_hand_over(&f.shoot) else {
+            return Ok(HandOverVerdict::Confirmed);
+        };
+        let Some(own) = OwnerRecord::wanted(f)? else {
+            return Ok(HandOverVerdict::Confirmed);
+        };
+        let of_source = OwnerClaim {
+            epoch: source.epoch,
+            ..own
+        };
+        if Mutation::HandOverNotConfirmed.is_active() || !still_names_source(&of_source).await {
+            return Ok(HandOverVerdict::Confirmed);
+        }
+        advance(f, |now| {
+            if now.phase != Phase::Claiming || !now.drained {
+                return Ok(None);
+            }
+            now.step(&writer(f), Step::DoubtHandOver)
+                .map(Some)
+                .map_err(refused)
+        })
+        .await?;
+        Ok(HandOverVerdict::Doubted(format!(
+            "status.ownership of the Shoot says that seed {} has handed over the shoot in epoch {}, and the owner record {} still names \
+             this seed: Seed {} waits for the fence, as after a takeover. No gardenlet hands over like that: treat seed {} as hostile",
+            source.seed,
+            source.epoch,
+            of_source.name,
+            f.seed_object.name_any(),
+            source.seed
+        )))
+    }
+}
+
+/// The source of a planned hand-over to the present owner, before the owner has chosen the data.
+fn source_of_hand_over(shoot: &Shoot) -> Option<SeedEpoch<String>> {
+    let recorded = ownership_status::ownership(shoot).ok()?;
+    let is_hand_over = recorded.phase == Phase::Claiming && recorded.drained;
+    let source = recorded.source.filter(|_| is_hand_over)?;
+    (source.seed != recorded.now.seed).then_some(source)
+}
+
+/// Whether the record names a different seed beside the epoch of the source, for longer than a server may be
+/// behind.
+async fn still_names_source(of_source: &OwnerClaim) -> bool {
+    let settings = of_source.terms.settings();
+    let shown = async {
+        while of_source.check_owned_elsewhere().await.is_ok() {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    let patience = settings.propagation + settings.interval;
+    tokio::time::timeout(patience, shown).await.is_err() && of_source.check_owned_elsewhere().await.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn source(ownership: &Value) -> Option<(String, i64)> {
+        let shoot: Shoot = crate::from_json(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+            "status": {"seedName": "b", "ownership": ownership},
+        }))
+        .unwrap();
+        source_of_hand_over(&shoot).map(|source| (source.seed, source.epoch))
+    }
+
+    #[test]
+    fn only_a_hand_over_before_the_choice_of_the_data_is_confirmed() {
+        let record = |phase: &str, drained: bool, source: &str| json!({"epoch": 4, "phase": phase, "drained": drained, "source": {"name": source, "epoch": 3}});
+        assert_eq!(source(&record("Claiming", true, "a")), Some(("a".to_owned(), 3)));
+        for other in [
+            record("Claiming", false, "a"),
+            record("Claiming", true, "b"),
+            record("Opening", true, "a"),
+            record("Held", true, "a"),
+            json!({"epoch": 4, "phase": "Claiming", "drained": true}),
+            json!({"epoch": 4}),
+            Value::Null,
+        ] {
+            assert_eq!(source(&other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The owner record beside a planned hand-over: a source that has stopped has deleted its identity.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use kube::api::{Patch, PatchParams};
+use parts::{ClaimPlan, ClaimSteps, Facts, HandOverVerdict, Operation, Settings};
+use parts_fixture::{terms, zone::Zone};
+use serde_json::{Value, json};
+
+use super::{Claiming, Subject, taken};
+
+/// Security: a stolen certificate of the source has handed over the shoot, and the processes of the source
+/// still run. The destination fences the source, as after a takeover.
+pub async fn contradicted_by_the_record(subject: &Subject) -> Result<()> {
+    let zone = Zone::start().await?;
+    zone.says("identity-of-z", 49);
+    let facts = handed_over(subject, &zone).await?;
+    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::AfterHandOver);
+    let verdict = ClaimSteps::confirm_hand_over(&facts).await?;
+    let told = "seed seed-z has handed over the shoot in epoch 49";
+    assert!(
+        matches!(&verdict, HandOverVerdict::Doubted(sentence) if sentence.contains(told)),
+        "the hand-over counts as {verdict:?}"
+    );
+    assert_eq!(subject.stands().await?, (50, Some(Claiming), None));
+    let record = subject.record().await?;
+    assert_eq!((record.drained, &record.sealed), (false, &None));
+    assert!(record.source.is_some() && record.approval.is_some());
+    let next = subject.world.facts(Operation::Restore, settings()?).await?;
+    assert_eq!(ClaimSteps::plan(&next, true)?, ClaimPlan::AfterTakeover);
+    assert_eq!(
+        ClaimSteps::confirm_hand_over(&next).await?,
+        HandOverVerdict::Confirmed
+    );
+    // A second process of the seed has the earlier record.
+    let repeated = ClaimSteps::confirm_hand_over(&facts).await?;
+    assert!(matches!(repeated, HandOverVerdict::Doubted(_)), "{repeated:?}");
+    assert_eq!(subject.record().await?, record);
+    Ok(())
+}
+
+/// A record without an identity, a record of this seed, a record of no process, and servers that are down:
+/// the move waits for no fence.
+pub async fn confirmed_by_the_record(subject: &Subject) -> Result<()> {
+    let zone = Zone::start().await?;
+    let facts = handed_over(subject, &zone).await?;
+    let confirms = async || -> Result<()> {
+        assert_eq!(
+            ClaimSteps::confirm_hand_over(&facts).await?,
+            HandOverVerdict::Confirmed
+        );
+        assert!(subject.record().await?.drained);
+        Ok(())
+    };
+    for (identity, epoch) in [
+        ("", 49),
+        ("identity-of-a", 50),
+        ("identity-of-z", 48),
+        ("identity-of-c", 51),
+    ] {
+        zone.says(identity, epoch);
+        confirms().await?;
+    }
+    drop(zone);
+    confirms().await
+}
+
+/// Seed `seed-z` has handed over the shoot in epoch 49, and this server serves the zone.
+async fn handed_over(subject: &Subject, zone: &Zone) -> Result<Facts> {
+    let named = json!({"spec": {"settings": {"ownerChecks": {"authorities": [zone.address.to_string()]}}}});
+    let seeds = subject.world.any("core.gardener.cloud/v1beta1", "Seed", None);
+    seeds
+        .patch("seed-a", &PatchParams::default(), &Patch::Merge(&named))
+        .await?;
+    let mut record: Value = taken(50);
+    record["drained"] = json!(true);
+    record["sealed"] =
+        json!({"epoch": 49, "revision": 7, "snapshot": "Full-final", "sha256": "0".repeat(64)});
+    subject.set_record(record).await?;
+    subject.world.facts(Operation::Restore, settings()?).await
+}
+
+fn settings() -> Result<Settings> {
+    Ok(Settings {
+        owner_check: terms::answered_within(Duration::from_millis(500))?,
+        ..Settings::default()
+    })
+}
