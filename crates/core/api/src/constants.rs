@@ -157,6 +157,10 @@ pub const WRITTEN_IN_EPOCH: &str = "shoot.gardener.cloud/written-in-epoch";
 /// changes on the volume may be in no snapshot. The gardenlet removes both annotations when these changes are
 /// saved, and the annotation of the Etcd when etcd starts in a later epoch.
 pub const STOPPED_FOR_EPOCH: &str = "shoot.gardener.cloud/stopped-for-epoch";
+/// Annotation of an Etcd: the ownership epoch, a whole number, in which the gardenlet has proved the final
+/// snapshot of this etcd and has handed over the shoot. Without the annotation of the epoch that the seed has
+/// lost, the gardenlet asks etcd-backup-restore for the final snapshot before the deletion of the Etcd.
+pub const HANDED_OVER_IN_EPOCH: &str = "shoot.gardener.cloud/handed-over-in-epoch";
 /// Annotation of the DNSRecord with the owner record (`true`): the deletion removes the epoch, too, because
 /// the shoot is deleted, or owner checks are off. Without the annotation the epoch stays in DNS, so that the
 /// former owner learns the end of its ownership (R17-50).

@@ -1,5 +1,6 @@
-//! The gardenlet of a seed that took its shoot back and lost the shoot again, while the new seed has
-//! hibernated the shoot (R17-46). A real API server serves as garden and seed.
+//! The gardenlet of a seed that has lost its shoot, and whose etcd may have changes that no snapshot has
+//! (R17-46). The seed took the shoot back and lost the shoot again, or a stolen certificate has handed over
+//! the shoot. A real API server serves as garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
@@ -9,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Result, ensure};
 use api::{
-    constants::{OWNERSHIP_EPOCH, SHOOT_UID, STOPPED_FOR_EPOCH},
+    constants::{HANDED_OVER_IN_EPOCH, OWNERSHIP_EPOCH, SHOOT_UID, STOPPED_FOR_EPOCH},
     druid::Etcd,
 };
 use gardenlet::shoot;
@@ -82,6 +83,51 @@ fn an_etcd_that_was_hibernated_in_this_seed_is_cleaned_up_asleep() -> Result<()>
     })
 }
 
+/// Security: a stolen certificate of this seed has written the hand-over. The Shoot says that the seed is
+/// drained, and the etcd with the only copy of the last changes runs.
+#[test]
+fn an_etcd_that_the_gardenlet_has_not_handed_over_stays_whatever_the_shoot_says() -> Result<()> {
+    ground::story(8 << 20, async {
+        let former = Box::pin(Former::start("forged")).await?;
+        former.handed_over("Claiming", "Processing").await?;
+        let _gardenlet = former.gardenlet()?;
+        // The absence of a deletion can only be waited for.
+        tokio::time::sleep(QUIET).await;
+        former.has_etcd().await?;
+        // The new seed has recorded the restore. etcd-backup-restore does not run here, so no final snapshot
+        // is reported.
+        former.handed_over("Held", "Succeeded").await?;
+        tokio::time::sleep(QUIET).await;
+        former.has_etcd().await
+    })
+}
+
+/// The gardenlet has handed over the shoot, and no process has to report the final snapshot again.
+#[test]
+fn an_etcd_that_the_gardenlet_has_handed_over_is_cleaned_up() -> Result<()> {
+    ground::story(8 << 20, async {
+        let former = Box::pin(Former::start("handed-over")).await?;
+        let noted = json!({"metadata": {"annotations": {HANDED_OVER_IN_EPOCH: "3"}}});
+        let params = PatchParams::default();
+        former
+            .etcds
+            .patch("etcd-main", &params, &Patch::Merge(noted))
+            .await?;
+        former.handed_over("Held", "Succeeded").await?;
+        let _gardenlet = former.gardenlet()?;
+        ground::until(&former.ground.shoots, "the entry of the seed stays", |shoot| {
+            let status = shoot.status.as_ref();
+            status.is_some_and(|status| status.former_seeds.is_empty())
+        })
+        .await?;
+        ensure!(
+            former.etcds.get_opt("etcd-main").await?.is_none(),
+            "the Etcd is left"
+        );
+        Ok(())
+    })
+}
+
 struct Former {
     ground: Ground,
     etcds: Api<Etcd>,
@@ -129,6 +175,27 @@ impl Former {
         let status = Patch::Merge(json!({"status": status}));
         let params = PatchParams::default();
         self.ground.shoots.patch_status("web", &params, &status).await?;
+        Ok(())
+    }
+
+    /// Records a planned move to seed `seed-b`, whose source has handed over the shoot in epoch 3.
+    async fn handed_over(&self, phase: &str, state: &str) -> Result<()> {
+        let last = json!({"type": "Restore", "state": state, "progress": 50, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let source = json!({"name": "seed-a", "epoch": 3});
+        let ownership = json!({"epoch": 4, "phase": phase, "drained": true, "source": source});
+        let status = json!({"seedName": "seed-b", "technicalID": NAMESPACE, "uid": UID,
+            "formerSeeds": [{"name": "seed-a", "epoch": 3}], "ownership": ownership, "lastOperation": last});
+        let status = Patch::Merge(json!({"status": status}));
+        let params = PatchParams::default();
+        self.ground.shoots.patch_status("web", &params, &status).await?;
+        Ok(())
+    }
+
+    async fn has_etcd(&self) -> Result<()> {
+        let etcd = self.etcds.get_opt("etcd-main").await?;
+        let stays = etcd.is_some_and(|etcd| etcd.metadata.deletion_timestamp.is_none());
+        ensure!(stays, "the Etcd is deleted");
         Ok(())
     }
 

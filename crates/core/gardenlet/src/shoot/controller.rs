@@ -346,6 +346,7 @@ impl ShootReconciler {
             return Ok(Next::Change);
         }
         if operation == Operation::Migrate {
+            leave::note_hand_over(context, written).await;
             state_left_out::report(context, written).await;
             self.hooks.forget(written);
             // The seed has role `Former` now, and begins to clean up.

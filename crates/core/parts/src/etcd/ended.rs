@@ -8,7 +8,10 @@
 //! the shoot have the annotation, and either is enough: a policy of the seed protects the annotation of the
 //! namespace against edits.
 
-use api::{constants::STOPPED_FOR_EPOCH, druid::Etcd};
+use api::{
+    constants::{HANDED_OVER_IN_EPOCH, STOPPED_FOR_EPOCH},
+    druid::Etcd,
+};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
 use runtime::{
@@ -79,6 +82,25 @@ impl EndedEtcd {
         let wakes = |found: &Etcd| may_wake(found, noted.as_deref(), residency_epoch, shoot_sleeps);
         patch_where(residency, wakes, &json!({"spec": {"replicas": 1}})).await
     }
+
+    /// Notes that this gardenlet has proved the final snapshot of the epoch, and has handed over the shoot.
+    pub async fn note_hand_over(residency: &Residency, epoch: i64) -> Result<()> {
+        let epoch = epoch.to_string();
+        residency.mark_etcd(HANDED_OVER_IN_EPOCH, Some(&epoch)).await
+    }
+
+    /// Whether the seed may delete etcd-main on the report of the Shoot that no changes are left here: this
+    /// gardenlet has handed over the shoot in the epoch, or no etcd with backups is here.
+    pub async fn is_handed_over(residency: &Residency, epoch: i64) -> Result<bool> {
+        let found = residency.etcds().get_opt(MAIN).await;
+        let found = found.context("could not read Etcd etcd-main")?;
+        Ok(found.is_none_or(|etcd| !owner::has_own_backups(&etcd) || was_handed_over(&etcd, epoch)))
+    }
+}
+
+fn was_handed_over(etcd: &Etcd, epoch: i64) -> bool {
+    let noted = etcd.annotations().get(HANDED_OVER_IN_EPOCH);
+    noted.and_then(|noted| noted.parse().ok()) == Some(epoch)
 }
 
 /// Patches etcd-main where the Etcd meets the condition. The patch is conditional on the version that was
@@ -259,6 +281,18 @@ mod tests {
         let mut copies = whole;
         copies.spec.backup.source_store = copies.spec.backup.store.clone();
         assert!(!may_wake(&copies, None, 5, false));
+    }
+
+    /// Security: the Shoot alone does not say that the data of an etcd are saved.
+    #[test]
+    fn an_etcd_counts_as_handed_over_in_the_noted_epoch_alone() {
+        let mut etcd = stopped("", &Value::Null);
+        assert!(!was_handed_over(&etcd, 3));
+        for (noted, expected) in [("3", true), ("2", false), ("4", false), ("three", false)] {
+            let annotations = etcd.annotations_mut();
+            annotations.insert(HANDED_OVER_IN_EPOCH.to_owned(), noted.to_owned());
+            assert_eq!(was_handed_over(&etcd, 3), expected, "{noted}");
+        }
     }
 
     fn stopped_for(epoch: &str) -> Etcd {

@@ -7,7 +7,8 @@
 //! Neither the destination nor a deletion of the Shoot waits for this clean-up.
 //!
 //! After a takeover without the help of the former seed, some changes may exist only there. The etcd of the
-//! former seed stays until the changes are saved, and the Shoot reports the number of changes (R17-46).
+//! former seed stays until the changes are saved, and the Shoot reports the number of changes (R17-46). The
+//! same holds after a hand-over in the name of this seed that its gardenlet has not written.
 //!
 //! A seed that claimed the shoot and opened no data has no data, and does not wait for the destination
 //! (`unopened.rs`). Otherwise two seeds could wait for each other: the destination for a seed that is free
@@ -25,6 +26,7 @@ use parts::{
 use placement::{Journey, Role, journey, names, role};
 use runtime::{Error, Result, client::Cluster as _, controller::Next};
 use serde_json::json;
+use tracing::warn;
 
 use super::unopened;
 use crate::{
@@ -54,7 +56,11 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
         Namespace::mark_as_left(&residency, epoch).await?;
         Cluster::update_shoot(&residency, shoot).await?;
         match unsaved_changes::find_unsaved_changes(shoot, &context.seed_name, epoch) {
-            UnsavedChanges::Nothing => {}
+            UnsavedChanges::Nothing if EndedEtcd::is_handed_over(&residency, epoch).await? => {}
+            UnsavedChanges::Nothing => {
+                clean_up_around_etcd(&residency, shoot, epoch).await?;
+                unsaved_changes::save_in_doubt(context, &residency, shoot, epoch).await?;
+            }
             UnsavedChanges::Unknown => {
                 clean_up_around_etcd(&residency, shoot, epoch).await?;
                 // The choice of the data triggers this controller again.
@@ -84,6 +90,25 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
     remove(&residency).await?;
     forget(context, shoot, epoch).await?;
     Ok(Next::Change)
+}
+
+/// Notes in the seed that this gardenlet has handed over the Shoot. Without the note, the clean-up asks
+/// etcd-backup-restore for the final snapshot, so a failure is only logged.
+pub(crate) async fn note_hand_over(context: &Context, handed_over: &Shoot) {
+    let noted = async {
+        if let Role::Former { epoch } = role(handed_over, &context.seed_name) {
+            let residency = residency(context, names_of(handed_over)?, tenant(handed_over));
+            EndedEtcd::note_hand_over(&residency, epoch).await?;
+        }
+        Ok::<_, Error>(())
+    };
+    if let Err(error) = noted.await {
+        warn!(
+            shoot = handed_over.name_any(),
+            error = format_args!("{error:#}"),
+            "the hand-over is not noted in Etcd etcd-main"
+        );
+    }
 }
 
 /// Cleans up a namespace that has the mark of a departure and no Shoot in the garden.

@@ -104,6 +104,40 @@ pub(crate) async fn save_and_report(
     Box::pin(report_lost_changes(context, shoot, epoch, lost)).await
 }
 
+/// Saves the changes of an etcd that the gardenlet has not handed over itself, although the Shoot says that
+/// no changes are left. Reports an end of the etcd that is not the end in the Shoot: a stolen certificate of
+/// this seed has handed over the shoot.
+pub(crate) async fn save_in_doubt(
+    context: &Context,
+    residency: &Residency,
+    shoot: &Shoot,
+    epoch: i64,
+) -> Result<()> {
+    let Some(end) = wait_until_saved(residency, epoch).await? else {
+        return Ok(());
+    };
+    if let Some(sentence) = describe_other_end(shoot, &context.seed_name, &end) {
+        let events = &context.garden_events;
+        events.warning(shoot, "HandOverNotProved", &sentence).await;
+    }
+    Ok(())
+}
+
+/// The sentence for people about an end of etcd-main that differs from the end in the Shoot. `None` where the
+/// Shoot has no end of this epoch any more. The revisions of the same snapshot may differ by revisions after
+/// the seal.
+fn describe_other_end(shoot: &Shoot, seed: &str, end: &SealedEpoch) -> Option<String> {
+    let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
+    let reported = ownership.sealed.as_ref();
+    let is_same =
+        |reported: &SealedEpoch| (&reported.snapshot, &reported.sha256) == (&end.snapshot, &end.sha256);
+    let reported = reported.filter(|reported| reported.epoch == end.epoch && !is_same(reported))?;
+    Some(format!(
+        "the Shoot was handed over with snapshot {} of revision {} (status.ownership.sealed), and etcd-main in seed {seed} has ended at          revision {}, with snapshot {} in the bucket of the seed: the gardenlet of the seed has not written this hand-over. Withdraw the          certificate of the gardenlet",
+        reported.snapshot, reported.revision, end.revision, end.snapshot
+    ))
+}
+
 /// Waits until the changes are saved, and returns the end of an etcd that still exists. `epoch`: the epoch of
 /// the residency; the etcd may be of an earlier epoch.
 pub(crate) async fn wait_until_saved(residency: &Residency, epoch: i64) -> Result<Option<SealedEpoch>> {
@@ -214,6 +248,37 @@ mod tests {
         restored["lostRevisions"] = json!(3);
         assert_eq!(left(with(restored)), "untold");
         assert_eq!(left(Value::Null), "nothing");
+    }
+
+    #[test]
+    fn an_end_that_differs_from_the_end_in_the_shoot_is_reported() {
+        let end = |epoch: i64, revision: i64| SealedEpoch {
+            epoch,
+            revision,
+            snapshot: format!("Full-{revision}"),
+            sha256: "a".repeat(64),
+        };
+        let described = |reported: Option<SealedEpoch>| {
+            let ownership = json!({"epoch": 2, "phase": "Held", "drained": true, "sealed": reported});
+            let shoot: Shoot = serde_json::from_value(json!({
+                "metadata": {"name": "web"}, "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {}},
+                "status": {"seedName": "b", "ownership": ownership},
+            }))
+            .unwrap();
+            describe_other_end(&shoot, "a", &end(1, 90))
+        };
+        assert_eq!(described(Some(end(1, 90))), None);
+        let after_the_seal = SealedEpoch {
+            revision: 93,
+            ..end(1, 90)
+        };
+        assert_eq!(described(Some(after_the_seal)), None);
+        assert_eq!(described(Some(end(2, 54))), None, "a later hand-over");
+        assert_eq!(described(None), None);
+        let other = described(Some(end(1, 54))).unwrap();
+        for part in ["revision 54", "etcd-main in seed a", "revision 90", "Full-90"] {
+            assert!(other.contains(part), "{other}");
+        }
     }
 
     /// Seed `b` took over the shoot of seed `a`, and has kept the shoot in epoch 3 since (a renewal, or a
