@@ -13,6 +13,7 @@ mod floods;
 #[path = "../garden/mod.rs"]
 mod garden;
 mod garden_token;
+mod hand_over;
 #[path = "garden_controller_manager.rs"]
 mod its_rights;
 mod large;
@@ -100,6 +101,10 @@ testkit::scenarios! {
         the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over,
     },
     owner_checks::{a_seed_writes_its_own_owner_check_alone},
+    hand_over::{
+        a_seed_with_owner_checks_hands_over_from_phase_sealing_alone,
+        a_claimant_takes_back_that_the_source_is_drained,
+    },
     reports::{
         a_hand_over_leaves_a_shoot_to_restore,
         a_shoot_is_created_once,

@@ -84,7 +84,7 @@ pub fn try_patch<K: Object>(api: &Api<K>, name: &'static str, body: &Value) -> A
 }
 
 /// Tries to merge into the status.
-pub(super) fn try_patch_status<K: Object>(api: &Api<K>, name: &'static str, status: Value) -> Attempt {
+pub fn try_patch_status<K: Object>(api: &Api<K>, name: &'static str, status: Value) -> Attempt {
     let api = api.clone();
     Box::pin(async move {
         let body = Patch::Merge(json!({"status": status}));

@@ -18,10 +18,9 @@ use serde_json::json;
 use testkit::eventually;
 
 use super::{
-    Garden, IN_DELETION, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS,
-    attempt::{in_force, try_patch_status},
+    Garden, IN_DELETION, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS, attempt::in_force,
     bounded_profile, bucket, config_map, entry, event_in, project_of, secret_binding, seed, seed_namespace,
-    shoot_with_pools, try_apply, try_create, try_delete, try_patch,
+    shoot_with_pools, try_apply, try_create, try_delete, try_patch, try_patch_status,
 };
 
 impl Garden {

@@ -33,7 +33,8 @@ mod in_force;
 mod users;
 
 pub use attempt::{
-    try_apply, try_create, try_delete, try_patch, until_allowed, until_refused, until_refused_with,
+    try_apply, try_create, try_delete, try_patch, try_patch_status, until_allowed, until_refused,
+    until_refused_with,
 };
 pub use controlled::Controlled;
 pub use users::{config_map, event_in, secret_binding};
