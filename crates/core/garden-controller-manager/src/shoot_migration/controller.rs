@@ -20,6 +20,7 @@ use kube::{
         watcher,
     },
 };
+use placement::{Journey, journey};
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -44,7 +45,8 @@ use crate::{Context, controller_registration::seed_of};
 /// progress once a second, a long time compared to a read and a write.
 const ATTEMPTS: usize = 5;
 
-/// Requeue interval of a move that waits for a slot, if no other event triggers a check.
+/// Requeue interval of a move that waits for a slot or for the begin by the source, if no other event
+/// triggers a check.
 const SLOT_REQUEUE: Duration = Duration::from_secs(60);
 
 struct ShootMigration {
@@ -195,7 +197,8 @@ impl Reconciler<Shoot> for ShootMigration {
                 return Err(error);
             }
             let waits = verdict.is_some_and(|verdict| [BUSY, FULL].contains(&verdict.reason));
-            return Ok(if waits {
+            let awaits_begin = decision.approval.is_some() && journey(&shoot) == Journey::Settled;
+            return Ok(if waits || awaits_begin {
                 Next::After(SLOT_REQUEUE)
             } else {
                 Next::Change
@@ -227,9 +230,13 @@ impl ShootMigration {
         Ok(true)
     }
 
-    /// The verdict on a move that would begin now, changed if the destination has no free slot.
+    /// The verdict on a move that would begin now, changed if the destination has no free slot, or if the
+    /// source has not begun the approved move in time.
     fn with_place(&self, shoot: &Shoot, seed: Option<&Seed>, verdict: Verdict) -> Verdict {
         match wanted_move(shoot) {
+            Some((source, destination)) if verdict.ready && self.slots.is_withdrawn(shoot, clock::now()) => {
+                migration_slots::not_begun(source, destination)
+            }
             Some((source, destination)) if migration_slots::needs_slot(shoot, &verdict) => {
                 let (known, room) = (self.known.state(), seed.and_then(capacity::room));
                 match self.slots.reserve(shoot, destination, room, &known, clock::now()) {

@@ -7,7 +7,9 @@
 //! progress holds its slot for a quarter of an hour, and a shoot whose operation is `Failed` holds no slot.
 //! So a user who deliberately breaks shoots does not block the shoots of other users. A source writes both
 //! values, so this process measures with its own clock how long a shoot does not leave the source. While
-//! shoots of a different source wait, one source gets half of the slots.
+//! shoots of a different source wait, one source gets half of the slots. An approved shoot holds a slot also
+//! before the source begins, and loses the approval if the source does not begin. Otherwise a source could
+//! collect approvals, and hand over all these shoots at once.
 //!
 //! Guarantees: an approved move continues. The shoot that has waited longest comes first.
 
@@ -30,11 +32,13 @@ use super::{
     preflight::{BUSY, Verdict, wanted_move},
 };
 
-/// How long a slot is reserved for a shoot that may begin. Its source begins at once, or is dead, and then
-/// the shoot needs no slot.
+/// How long a slot is reserved for a shoot whose approval the cache may not show.
 const RESERVED_FOR: SignedDuration = SignedDuration::from_secs(60);
-/// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load.
+/// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load. An
+/// approval that the source has not begun after this time is withdrawn.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
+/// How long a shoot whose approval was withdrawn waits, so that waiting shoots get the slot first.
+const WITHDRAWN_FOR: SignedDuration = SignedDuration::from_secs(30);
 
 /// The reason why a shoot gets no slot on the way to a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +63,8 @@ pub struct MigrationSlots {
     /// When this process first saw an approved move that the source has not ended, by the uid of the Shoot
     /// and the approved generation.
     leaving: Mutex<HashMap<(String, i64), Timestamp>>,
+    /// When this process withdrew an approval, by the uid of the Shoot.
+    withdrawn: Mutex<HashMap<String, Timestamp>>,
 }
 
 #[derive(Debug)]
@@ -76,6 +82,7 @@ impl MigrationSlots {
             at_most,
             recent: Mutex::default(),
             leaving: Mutex::default(),
+            withdrawn: Mutex::default(),
         }
     }
 
@@ -136,6 +143,34 @@ impl MigrationSlots {
     /// Releases the slot: the shoot has arrived, or does not begin after all.
     pub fn release(&self, shoot: &Shoot) {
         self.lock_slots().remove(&shoot.uid().unwrap_or_default());
+        if let Some(key) = departure(shoot) {
+            lock(&self.leaving).remove(&key);
+        }
+    }
+
+    /// Whether the shoot has no approval, because the source has not begun an approved move within
+    /// [`LONGEST`]. Holds for a while after the withdrawal.
+    #[must_use]
+    pub fn is_withdrawn(&self, shoot: &Shoot, now: Timestamp) -> bool {
+        let mut withdrawn = lock(&self.withdrawn);
+        withdrawn.retain(|_, since| now.duration_since(*since) < WITHDRAWN_FOR);
+        let Some(uid) = shoot.uid() else { return false };
+        if withdrawn.contains_key(&uid) {
+            return true;
+        }
+        let is_overdue = self.is_overdue(shoot, now);
+        if is_overdue {
+            withdrawn.insert(uid, now);
+        }
+        is_overdue
+    }
+
+    fn is_overdue(&self, shoot: &Shoot, now: Timestamp) -> bool {
+        let Some(key) = departure(shoot).filter(|_| awaits_source(shoot)) else {
+            return false;
+        };
+        let since = *lock(&self.leaving).entry(key).or_insert(now);
+        now.duration_since(since) > LONGEST
     }
 
     /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit, the longest
@@ -156,7 +191,7 @@ impl MigrationSlots {
     /// writes the times of the status.
     fn stalled(&self, known: &[Arc<Shoot>], now: Timestamp) -> HashSet<String> {
         let present: HashSet<_> = known.iter().filter_map(|shoot| departure(shoot)).collect();
-        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut leaving = lock(&self.leaving);
         leaving.retain(|key, _| present.contains(key));
         for key in present {
             leaving.entry(key).or_insert(now);
@@ -168,8 +203,12 @@ impl MigrationSlots {
     }
 
     fn lock_slots(&self) -> MutexGuard<'_, HashMap<String, Reservation>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.recent)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a shoot with this verdict needs a slot, because its move would begin now.
@@ -195,6 +234,27 @@ pub fn busy(source: &str, destination: &str, others: usize) -> Verdict {
     }
 }
 
+/// The verdict on a move whose approval was withdrawn, because the source has not begun.
+#[must_use]
+pub fn not_begun(source: &str, destination: &str) -> Verdict {
+    Verdict {
+        ready: false,
+        reason: BUSY,
+        message: format!(
+            "seed {source} has not begun the approved move within {} minutes, so that other shoots get the slot on the way to seed \
+             {destination}: the move is approved again when a slot is free; check the gardenlet of seed {source}, or set spec.seedName \
+             back to {source}.",
+            LONGEST.as_mins()
+        ),
+    }
+}
+
+/// Whether a move is approved, and the source has not begun.
+#[must_use]
+pub fn awaits_source(shoot: &Shoot) -> bool {
+    departure(shoot).is_some() && journey(shoot) == Journey::Settled
+}
+
 fn is_on_its_way_to(shoot: &Shoot, destination: &str, now: Timestamp) -> bool {
     let Some(status) = &shoot.status else {
         return false;
@@ -204,10 +264,10 @@ fn is_on_its_way_to(shoot: &Shoot, destination: &str, now: Timestamp) -> bool {
     let given_up = last.is_some_and(|last| last.state == State::Failed);
     let begun = status.retry_cycle_start_time.as_ref();
     let is_stuck = begun.is_some_and(|begun| now.duration_since(begun.0) > LONGEST);
+    // The source also writes the state of an operation before the move.
+    let is_under_way = journey(shoot) != Journey::Settled && !given_up && !is_stuck;
     approved.is_some_and(|approval| approval.destination == destination)
-        && journey(shoot) != Journey::Settled
-        && !given_up
-        && !is_stuck
+        && (awaits_source(shoot) || is_under_way)
 }
 
 fn approved_source(shoot: &Shoot) -> Option<&str> {

@@ -71,28 +71,30 @@ fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
 /// Approvals of a former process count, each once.
 #[test]
 fn who_is_on_its_way_is_counted_once() {
+    let mut arrived = Shoot::clone(&at("arrived", B, Type::Restore, State::Succeeded));
+    arrived.status.get_or_insert_default().seed_name = Some(B.into());
     let known = [
         at("leaving", B, Type::Migrate, State::Error),
         at("arriving", B, Type::Migrate, State::Succeeded),
         at("restoring", B, Type::Restore, State::Processing),
         at("elsewhere", "seed-c", Type::Migrate, State::Processing),
-        at("arrived", B, Type::Restore, State::Succeeded),
+        Arc::new(arrived),
         at("given-up", B, Type::Restore, State::Failed),
-        // The source of this shoot is dead: a move that does not begin blocks no other move.
-        at("approved", B, Type::Reconcile, State::Succeeded),
+        // The source has not begun. The source also writes the state of the operation before the move.
+        at("approved", B, Type::Reconcile, State::Failed),
         Arc::new(shoot("new", B)),
     ];
-    let slots = MigrationSlots::new(3);
+    let slots = MigrationSlots::new(4);
     assert_eq!(
         slots.reserve(&shoot("new", B), B, None, &known, Timestamp::UNIX_EPOCH),
-        Err(NoSlot::Busy(3))
+        Err(NoSlot::Busy(4))
     );
     assert_eq!(
         slots.reserve(&known[0], B, None, &known, Timestamp::UNIX_EPOCH),
         Ok(()),
         "it is one of them"
     );
-    let slots = MigrationSlots::new(4);
+    let slots = MigrationSlots::new(5);
     assert_eq!(
         slots.reserve(&known[0], B, None, &known, Timestamp::UNIX_EPOCH),
         Ok(())
@@ -103,7 +105,7 @@ fn who_is_on_its_way_is_counted_once() {
     );
     assert_eq!(
         slots.reserve(&shoot("more", B), B, None, &known, Timestamp::UNIX_EPOCH),
-        Err(NoSlot::Busy(4))
+        Err(NoSlot::Busy(5))
     );
 }
 
@@ -133,6 +135,52 @@ fn a_move_that_its_source_never_ends_frees_its_slot() {
     assert_eq!(after(SignedDuration::ZERO), Err(NoSlot::Busy(1)));
     assert_eq!(after(LONGEST), Err(NoSlot::Busy(1)));
     assert_eq!(after(LONGEST * 2), Ok(()));
+}
+
+/// Security: a hostile source collects approvals, and hands over all shoots at once.
+#[test]
+fn an_approval_that_its_source_does_not_begin_is_withdrawn() {
+    let (slots, start) = (MigrationSlots::new(1), Timestamp::UNIX_EPOCH);
+    let approved = at("collected", B, Type::Reconcile, State::Succeeded);
+    let known = [Arc::clone(&approved)];
+    let new_one = |time| slots.reserve(&shoot("new", B), B, None, &known, start + time);
+    for time in [SignedDuration::ZERO, LONGEST] {
+        assert!(!slots.is_withdrawn(&approved, start + time));
+        assert_eq!(new_one(time), Err(NoSlot::Busy(1)), "the approved shoot counts");
+    }
+    let late = LONGEST + SignedDuration::from_secs(1);
+    assert!(slots.is_withdrawn(&approved, start + late));
+    slots.release(&approved);
+    // Without approval, and with waiting shoots first.
+    let without = shoot("collected", B);
+    assert!(slots.is_withdrawn(&without, start + late));
+    assert!(!slots.is_withdrawn(&without, start + late + WITHDRAWN_FOR));
+    // A second approval has its own time.
+    assert!(!slots.is_withdrawn(&approved, start + late + WITHDRAWN_FOR));
+    let told = not_begun("seed-a", B);
+    assert!(
+        !told.ready && told.message.contains("within 15 minutes"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_move_that_has_begun_keeps_its_approval() {
+    let slots = MigrationSlots::new(1);
+    for (type_, state) in [
+        (Type::Migrate, State::Processing),
+        (Type::Migrate, State::Failed),
+        (Type::Migrate, State::Succeeded),
+        (Type::Restore, State::Processing),
+    ] {
+        let begun = at("begun", B, type_, state);
+        for time in [SignedDuration::ZERO, LONGEST * 2] {
+            assert!(
+                !slots.is_withdrawn(&begun, Timestamp::UNIX_EPOCH + time),
+                "{type_:?} {state:?}"
+            );
+        }
+    }
 }
 
 /// Otherwise the shoots of one source keep the shoots of all other sources from moving.
