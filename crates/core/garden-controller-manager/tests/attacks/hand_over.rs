@@ -1,5 +1,5 @@
-//! A hand-over in the name of a seed whose processes still run: a stolen certificate writes the same fields as
-//! the gardenlet. Without a fence two control planes would write.
+//! A hand-over in the name of a seed whose processes still run: a stolen certificate writes the same fields
+//! as the gardenlet. Without a fence two control planes would write.
 
 use api::gardencore::{Seed, Shoot};
 use kube::Api;
@@ -9,7 +9,7 @@ use crate::garden::{
     self, Garden, NAMESPACE, allowed, operation, refused, try_patch_status, until_allowed, until_refused_with,
 };
 
-/// Of the epoch that the source has handed over.
+/// The end of the epoch that the source has handed over.
 fn end() -> Value {
     json!({"epoch": 1, "revision": 54, "snapshot": "Full-00000000-00000054-9.gz.final", "sha256": "a".repeat(64)})
 }
