@@ -13,7 +13,6 @@ use futures::{
     StreamExt,
     stream::{BoxStream, iter, once, select},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api,
     api::ObjectMeta,
@@ -61,18 +60,6 @@ where
 /// Part of a stream of keys that reports no key.
 async fn run<K: Object + Sync>(watch: SharedWatch<K>) -> String {
     match watch.run().await {}
-}
-
-/// Keeps the identity of an object.
-pub fn trim_metadata(metadata: &mut ObjectMeta) {
-    let whole = mem::take(metadata);
-    *metadata = ObjectMeta {
-        name: whole.name,
-        namespace: whole.namespace,
-        uid: whole.uid,
-        resource_version: whole.resource_version,
-        ..ObjectMeta::default()
-    };
 }
 
 /// The keys that each change of the watched objects concerns. `content` hashes the fields that matter.
