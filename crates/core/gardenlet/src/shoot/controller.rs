@@ -10,7 +10,7 @@ use api::{
 use futures::future;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, MoveFindings, ProvenEnd};
-use placement::{Operation, OwnerAction, Pause, Role, approval, is_kept, is_move_wanted, role, traveller};
+use placement::{Operation, Role, approval, is_kept, is_move_wanted, role, traveller};
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -149,20 +149,14 @@ impl ShootReconciler {
                 if let Some(delay) = self.hooks.delay(&shoot, operation).await? {
                     return Ok(Next::After(delay));
                 }
-                let trigger = Trigger::for_shoot(&shoot);
-                let Some(shoot) = annotation::take(&self.context, shoot).await? else {
-                    return Ok(Next::After(CONFLICT_REQUEUE));
-                };
-                // The user may have changed the Shoot in between, so the Shoot without the annotation
-                // decides.
-                let Some(operation) = self.decide_without_request(&shoot, pause) else {
-                    return Ok(Next::After(CONFLICT_REQUEUE));
-                };
                 if let Some(sentence) = self.find_loss(&shoot, operation) {
-                    return self.report_loss(&shoot, operation, &sentence).await;
+                    let next = self.report_loss(&shoot, operation, &sentence).await?;
+                    // The report of the loss answers a request.
+                    let answered = annotation::take(&self.context, shoot).await?;
+                    return Ok(answered.map_or(Next::After(CONFLICT_REQUEUE), |_| next));
                 }
                 // Boxed: the future is large, and would otherwise be on the stack of every step.
-                let begun = Box::pin(self.begin(Arc::clone(&shoot), operation, trigger));
+                let begun = Box::pin(self.begin(Arc::clone(&shoot), operation));
                 let identity = OperationIdentity::new(&shoot, operation);
                 identity.scope(begun).await
             }
@@ -176,16 +170,6 @@ impl ShootReconciler {
         let now = clock::now();
         let schedule = self.hooks.schedule(shoot, now);
         dispatch::decide(shoot, &self.context.seed_name, periods, schedule, now)
-    }
-
-    /// The operation to run after the annotation was removed. The role of the seed may have changed since.
-    fn decide_without_request(&self, shoot: &Shoot, pause: Option<Pause>) -> Option<Operation> {
-        match placement::wanted(shoot) {
-            OwnerAction::Operation(operation) if role(shoot, &self.context.seed_name) == Role::Owner => {
-                Some(operation).filter(|operation| !dispatch::is_held(pause, shoot, *operation))
-            }
-            _ => None,
-        }
     }
 
     /// The text of a loss. A loss is final in this epoch (R17-49, R17-61), but a lost shoot can be handed
@@ -204,7 +188,7 @@ impl ShootReconciler {
         ownership_lost::report_loss(&self.context, &self.lost, (shoot, type_), sentence, observer).await
     }
 
-    async fn begin(&self, shoot: Arc<Shoot>, operation: Operation, trigger: Trigger) -> Result<Next> {
+    async fn begin(&self, shoot: Arc<Shoot>, operation: Operation) -> Result<Next> {
         let context = &self.context;
         // The next pass writes the finalizer, or ends the deletion.
         if !is_kept(shoot.as_ref()) {
@@ -229,24 +213,10 @@ impl ShootReconciler {
         domain::wait_until_reserved(context, &shoot, operation).await?;
         let traveller = traveller(&shoot, operation)
             .map_err(|error| Error::config(ErrorCode::ErrConfigurationProblem, error.to_string()))?;
-        let left = Box::pin(left_behind::of_move(context, &shoot, operation)).await?;
-        // This write fails if the Shoot has changed since the decision. The next run decides on the newer
-        // Shoot.
-        let now = clock::now_k8s();
-        let cause = OperationStart::new(&traveller, operation, trigger);
-        let first_status = first_status::compose(&shoot, &traveller, &left, &now, |traveller| {
-            let started = status::started(traveller, &project, &Writer::new(context), operation, &now);
-            status::with_content(started, self.hooks.content_at_start(traveller, cause, &now))
-        });
-        let begun = MANAGER
-            .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &first_status)
-            .await?;
-        let Some(begun) = begun else {
+        let recorded = Box::pin(self.record_start(&shoot, &traveller, operation, &project));
+        let Some(begun) = recorded.await? else {
             return Ok(Next::After(CONFLICT_REQUEUE));
         };
-        self.hooks.recorded(&begun, operation).await;
-        left_behind::report(context, &begun, &left).await;
-        self.hooks.written(&shoot, &begun).await;
         let traveller = Arc::new(Shoot {
             status: begun.status.clone(),
             metadata: kube::core::ObjectMeta {
@@ -258,7 +228,7 @@ impl ShootReconciler {
         context
             .garden_events
             .normal(
-                &begun,
+                begun.as_ref(),
                 status::start_reason(type_),
                 &format!("{type_} of Shoot cluster started"),
             )
@@ -282,6 +252,42 @@ impl ShootReconciler {
             }
             Err(failure) => self.failed(&begun, operation, failure, &writer).await,
         }
+    }
+
+    /// Records the start of the operation, and then removes the request of the user. `None` after a
+    /// concurrent write: the next pass decides on the newer Shoot.
+    ///
+    /// The request stays until the start is recorded, so that a failure before the record loses no request.
+    /// No flow begins before the request is removed, so that a request starts a single flow.
+    async fn record_start(
+        &self,
+        shoot: &Shoot,
+        traveller: &Shoot,
+        operation: Operation,
+        project: &str,
+    ) -> Result<Option<Arc<Shoot>>> {
+        let context = &self.context;
+        let left = Box::pin(left_behind::of_move(context, shoot, operation)).await?;
+        let now = clock::now_k8s();
+        let cause = OperationStart::new(traveller, operation, Trigger::for_shoot(shoot));
+        let first_status = first_status::compose(shoot, traveller, &left, &now, |traveller| {
+            let started = status::started(traveller, project, &Writer::new(context), operation, &now);
+            status::with_content(started, self.hooks.content_at_start(traveller, cause, &now))
+        });
+        // This write fails if the Shoot has changed since the decision.
+        let begun = MANAGER
+            .try_merge_status_of(&self.api(shoot), shoot, &first_status)
+            .await?;
+        let Some(begun) = begun.map(Arc::new) else {
+            return Ok(None);
+        };
+        // Before the reports: a later removal would more often meet a concurrent write.
+        let taken = annotation::take(context, Arc::clone(&begun)).await;
+        // The reports belong to the recorded start, also if the removal failed.
+        self.hooks.recorded(&begun, operation).await;
+        left_behind::report(context, &begun, &left).await;
+        self.hooks.written(shoot, &begun).await;
+        taken
     }
 
     /// The clock of the fence. Repeated attempts of a restoration share the clock.

@@ -9,11 +9,14 @@ use serde_json::json;
 
 use crate::context::{Context, MANAGER};
 
-/// Removes the annotation that requests an operation, as the operation begins now. A request during the
-/// operation is a request for a further run. `None` after a concurrent write: the next pass decides again.
+/// Removes the annotation that requests an operation, after the start of the operation was recorded. A
+/// request during the operation is a request for a further run.
 ///
-/// The first write of the status is bound to the version of the Shoot that is returned here. A write that
-/// ignored concurrent writes would hide the removal of the finalizer from the first write of the status.
+/// `None` after a concurrent write. Then the status has the start, and the Shoot still has the annotation:
+/// the next pass records the start again, and removes the annotation.
+///
+/// `shoot`: the version on which the removal was decided. A write that ignored concurrent writes would hide
+/// the removal of the finalizer, and would remove a later request.
 ///
 /// # Errors
 /// The garden does not answer, or refuses the write.

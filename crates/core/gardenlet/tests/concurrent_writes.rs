@@ -1,0 +1,153 @@
+//! Another writer changes a Shoot just before a write of the gardenlet. The gardenlet does not
+//! lose the request of a user. A real API server serves as garden and seed; a proxy makes the concurrent
+//! write at the right moment.
+
+#![allow(clippy::unwrap_used, clippy::large_futures)]
+
+// Further tests use the name server and the identity of the seed.
+#[allow(dead_code)]
+mod ground;
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use anyhow::{Result, ensure};
+use api::{
+    constants::{OPERATION, finalizer::GARDENER},
+    gardencore::Shoot,
+    meta::LastOperationState as State,
+};
+use futures::FutureExt as _;
+use gardenlet::shoot;
+use http::Method;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use runtime::clock;
+use serde_json::{Value, json};
+use testkit::{Asked, Relay, apply};
+use tokio::task::JoinSet;
+
+use ground::{CORE, Ground, NAMESPACE, PROJECT, context::context};
+
+/// The Shoot in the garden before a write of the gardenlet.
+#[derive(Clone, Debug)]
+struct ShootBeforeWrite {
+    requests_operation: bool,
+    state: Option<State>,
+}
+
+/// The first write of the status, and the first removal of the request, meet a concurrent write.
+#[test]
+fn a_request_is_kept_until_the_start_of_the_operation_is_recorded() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("request-kept", false)).await?;
+        let retry = json!({OPERATION: "retry"});
+        create(&ground, "seed-a", &retry, last_operation("Failed")).await?;
+        let relay = Relay::start(ground.client.clone()).await?;
+        let writes = Arc::<Mutex<Vec<ShootBeforeWrite>>>::default();
+        let (recorded, shoots) = (Arc::clone(&writes), ground.shoots.clone());
+        let [statuses, removals] = [(); 2].map(|()| AtomicUsize::new(0));
+        relay.act_before(move |asked| {
+            let (is_first, message) = match is_write_of_status(&asked) {
+                Some(true) => (statuses.fetch_add(1, Ordering::SeqCst) == 0, "before the status"),
+                Some(false) => (removals.fetch_add(1, Ordering::SeqCst) == 0, "before the removal"),
+                None => return futures::future::ready(()).boxed(),
+            };
+            let (shoots, recorded) = (shoots.clone(), Arc::clone(&recorded));
+            async move {
+                let shoot = shoots.get("web").await.unwrap();
+                recorded.lock().unwrap().push(before_write(&shoot));
+                if is_first {
+                    report_condition(&shoots, message).await;
+                }
+            }
+            .boxed()
+        });
+        let _gardenlet = gardenlet(&relay).await?;
+        let taken = ground::until(&ground.shoots, "the request is not answered", |shoot| {
+            let ShootBeforeWrite {
+                requests_operation,
+                state,
+            } = before_write(shoot);
+            !requests_operation && state != Some(State::Failed)
+        });
+        taken.await?;
+        let writes = writes.lock().unwrap().clone();
+        let mut without_request = writes.iter().filter(|write| !write.requests_operation);
+        ensure!(
+            without_request.all(|write| write.state != Some(State::Failed)),
+            "{writes:?}"
+        );
+        Ok(())
+    })
+}
+
+/// A Shoot that seed `seed-a` hosts.
+async fn create(ground: &Ground, wanted: &str, annotations: &Value, mut status: Value) -> Result<()> {
+    let metadata = json!({"name": "web", "namespace": PROJECT, "finalizers": [GARDENER],
+        "annotations": annotations});
+    let spec = json!({"cloudProfile": {"name": "local"}, "region": "local", "seedName": wanted,
+        "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}});
+    let shoot = json!({"apiVersion": CORE, "kind": "Shoot", "metadata": metadata, "spec": spec});
+    apply(&ground.client, shoot).await?;
+    status["observedGeneration"] = json!(ground.shoots.get("web").await?.metadata.generation);
+    let status = Patch::Merge(json!({"status": status}));
+    let params = PatchParams::default();
+    ground.shoots.patch_status("web", &params, &status).await?;
+    Ok(())
+}
+
+/// The status of a Shoot whose last reconciliation has ended in this state.
+fn last_operation(state: &str) -> Value {
+    let last = json!({"type": "Reconcile", "state": state, "progress": 100, "description": "",
+        "lastUpdateTime": clock::now_k8s()});
+    json!({"seedName": "seed-a", "technicalID": NAMESPACE, "lastOperation": last})
+}
+
+fn condition(type_: &str, status: &str, message: &str) -> Value {
+    let time = "2026-01-01T00:00:00Z";
+    json!({"type": type_, "status": status, "reason": "R", "message": message,
+        "lastTransitionTime": time, "lastUpdateTime": time})
+}
+
+/// Writes as the checks of the shoot do. A write without a change is no concurrent write.
+async fn report_condition(shoots: &Api<Shoot>, message: &str) {
+    let conditions = json!([condition("EveryNodeReady", "True", message)]);
+    let report = Patch::Merge(json!({"status": {"conditions": conditions}}));
+    let params = PatchParams::default();
+    shoots.patch_status("web", &params, &report).await.unwrap();
+}
+
+/// Starts a gardenlet behind the proxy. The gardenlet ends with the returned set.
+async fn gardenlet(relay: &Relay) -> Result<JoinSet<()>> {
+    let context = context(&relay.client().await?, &[])?;
+    let mut gardenlet = JoinSet::new();
+    gardenlet.spawn(Box::pin(shoot::run(Arc::new(context))));
+    Ok(gardenlet)
+}
+
+fn before_write(shoot: &Shoot) -> ShootBeforeWrite {
+    let last = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    ShootBeforeWrite {
+        requests_operation: shoot.annotations().contains_key(OPERATION),
+        state: last.map(|last| last.state),
+    }
+}
+
+/// Whether a write of Shoot `web` is a write of the status. `None` for a different request.
+fn is_write_of_status(asked: &Asked) -> Option<bool> {
+    let shoot = format!("/apis/{CORE}/namespaces/{PROJECT}/shoots/web");
+    let path = asked.path.split('?').next().unwrap_or_default();
+    match path.strip_prefix(&shoot) {
+        Some("") if asked.method == Method::PATCH => Some(false),
+        Some("/status") if asked.method == Method::PATCH => Some(true),
+        _ => None,
+    }
+}
