@@ -10,12 +10,13 @@ mod world;
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
+    constants::GARDEN_NAMESPACE,
     extensions::Network,
     gardencore::{ControllerInstallation, ControllerRegistration, Shoot},
     meta::find_condition,
 };
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, Namespace},
+    core::v1::{ConfigMap, Namespace, Secret},
     rbac::v1::ClusterRole,
 };
 use kube::{
@@ -39,6 +40,7 @@ async fn a_seed_has_the_extensions_that_its_shoots_need() -> Result<()> {
 
     let here = world.installed("mesh", "seed-a").await?;
     is_installed(&world).await?;
+    lost_manifests_are_written_again(&world).await?;
     world.installed("by-hand", "seed-a").await?;
     other_seeds_keep_off(&world, &here).await?;
 
@@ -108,6 +110,21 @@ async fn is_installed(world: &World) -> Result<()> {
         .await?
         .context("rights that the resource-manager has not itself")
         .map(drop)
+}
+
+/// The chart and the values stay the same. Without the Secret, the resource-manager cannot apply the objects.
+async fn lost_manifests_are_written_again(world: &World) -> Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(world.admin(), GARDEN_NAMESPACE);
+    let name = "managedresource-extension-mesh";
+    let lost = secrets.get(name).await?.uid();
+    secrets.delete(name, &DeleteParams::default()).await?;
+    eventually("the Secret of the extension is written again", SOON, || async {
+        let found = secrets.get_opt(name).await?;
+        ensure!(found.is_some_and(|found| found.uid() != lost), "it is lost");
+        anyhow::Ok(())
+    })
+    .await?;
+    world.installed("mesh", "seed-a").await.map(drop)
 }
 
 /// Each gardenlet with separate credentials, and the policy of the garden's chart.

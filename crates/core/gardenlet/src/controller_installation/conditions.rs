@@ -118,11 +118,9 @@ pub(super) fn of_resource(
     use ConditionStatus::{False, True, Unknown};
     let status = resource.and_then(|resource| resource.status.as_ref());
     let condition = |type_| status.and_then(|status| find_condition(&status.conditions, type_));
-    let acted = checksum.is_some()
-        && status.is_some_and(|status| {
-            status.observed_generation == resource.and_then(|r| r.metadata.generation)
-                && status.secrets_data_checksum.as_deref() == checksum
-        });
+    let acted = resource
+        .zip(checksum)
+        .is_some_and(|(resource, checksum)| has_acted(resource, checksum));
     let installed = match (acted, condition("ResourcesApplied")) {
         (true, Some(applied)) if applied.status == True => ConditionReport::new(
             INSTALLED,
@@ -175,6 +173,20 @@ pub(super) fn of_resource(
         ),
     };
     [installed, healthy, progressing]
+}
+
+/// Whether the resource-manager has acted on the objects with this checksum.
+fn has_acted(resource: &ManagedResource, checksum: &str) -> bool {
+    resource.status.as_ref().is_some_and(|status| {
+        status.observed_generation == resource.metadata.generation
+            && status.secrets_data_checksum.as_deref() == Some(checksum)
+    })
+}
+
+/// Whether the resource-manager reports the objects with this checksum as applied.
+pub(super) fn is_applied(resource: Option<&ManagedResource>, checksum: &str) -> bool {
+    let [installed, ..] = of_resource(resource, Some(checksum));
+    installed.status == ConditionStatus::True
 }
 
 /// `Healthy`, if all objects are healthy but the extension no longer renews its Lease. A failure that the
@@ -237,6 +249,19 @@ mod tests {
         assert_eq!(installed(2, "old", Some("a")), (False, "InstallationPending"));
         assert_eq!(installed(2, "a", None), (False, "InstallationPending"));
         assert_eq!(statuses(None, Some("a"))[0], (False, "InstallationPending"));
+    }
+
+    /// Only such objects need no further write.
+    #[test]
+    fn objects_that_are_not_reported_as_applied_are_not_applied() {
+        let applied = resource(2, "a", GOOD);
+        assert!(is_applied(Some(&applied), "a"));
+        assert!(!is_applied(Some(&applied), "b"));
+        assert!(!is_applied(None, "a"));
+        for status in ["False", "Progressing", "Unknown"] {
+            let failed = resource(2, "a", &[("ResourcesApplied", status)]);
+            assert!(!is_applied(Some(&failed), "a"), "{status}");
+        }
     }
 
     #[test]

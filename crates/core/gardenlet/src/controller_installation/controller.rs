@@ -48,7 +48,7 @@ const RENDER_AGAIN: Duration = Duration::from_secs(600);
 /// watched.
 const DELETION_REQUEUE: Duration = Duration::from_secs(30);
 
-/// The last rendered input. A report of the resource-manager must not render the same input again.
+/// The last rendered input. A report about applied objects must not render the same input again.
 #[derive(Clone)]
 struct Rendered {
     of: String,
@@ -268,7 +268,7 @@ impl Installations {
         Ok(Some(sign.again()))
     }
 
-    /// Renders the chart and writes the objects, unless the input is unchanged.
+    /// Renders the chart and writes the objects, unless the input is unchanged and the objects are applied.
     async fn deploy(
         &self,
         installation: &ControllerInstallation,
@@ -304,10 +304,10 @@ impl Installations {
             ("values", values.to_string().as_bytes()),
             ("kubernetes", kubernetes.unwrap_or_default().as_bytes()),
         ]);
-        let known = self
-            .last_rendered(installation)
-            .is_some_and(|rendered| rendered.of == of);
-        if known && release.resource().await?.is_some() {
+        let rendered = self.last_rendered(installation);
+        if let Some(known) = rendered.filter(|rendered| rendered.of == of)
+            && release.is_current(&namespace, &known.checksum).await?
+        {
             return Ok(());
         }
         let template = Template {
