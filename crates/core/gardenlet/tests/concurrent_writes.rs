@@ -1,5 +1,5 @@
-//! Another writer changes a Shoot just before a write of the gardenlet. The gardenlet does not
-//! lose the request of a user. A real API server serves as garden and seed; a proxy makes the concurrent
+//! Another writer changes a Shoot just before a write of the gardenlet. The gardenlet loses neither the
+//! request of a user nor a report. A real API server serves as garden and seed; a proxy makes the concurrent
 //! write at the right moment.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
@@ -15,7 +15,7 @@ use std::sync::{
 
 use anyhow::{Result, ensure};
 use api::{
-    constants::{OPERATION, finalizer::GARDENER},
+    constants::{OPERATION, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
     gardencore::Shoot,
     meta::LastOperationState as State,
 };
@@ -24,7 +24,7 @@ use gardenlet::shoot;
 use http::Method;
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use runtime::clock;
 use serde_json::{Value, json};
@@ -84,6 +84,53 @@ fn a_request_is_kept_until_the_start_of_the_operation_is_recorded() -> Result<()
         );
         Ok(())
     })
+}
+
+/// The concurrent write changes only conditions, so that the write wakes no flow.
+#[test]
+fn the_missing_confirmation_of_a_deletion_is_reported_after_a_concurrent_write() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("unconfirmed", false)).await?;
+        create(&ground, "seed-a", &json!({}), last_operation("Succeeded")).await?;
+        ground.shoots.delete("web", &DeleteParams::default()).await?;
+        is_reported_after_a_concurrent_write(&ground, "is not confirmed").await
+    })
+}
+
+#[test]
+fn the_obstacle_to_a_move_is_reported_after_a_concurrent_write() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("obstacle", false)).await?;
+        let mut status = last_operation("Succeeded");
+        let obstacle = condition(READY_FOR_MIGRATION, "False", "the destination has no room");
+        status["constraints"] = json!([obstacle]);
+        create(&ground, "seed-b", &json!({}), status).await?;
+        is_reported_after_a_concurrent_write(&ground, "the destination has no room").await
+    })
+}
+
+async fn is_reported_after_a_concurrent_write(ground: &Ground, part: &str) -> Result<()> {
+    let relay = Relay::start(ground.client.clone()).await?;
+    let (statuses, shoots) = (AtomicUsize::new(0), ground.shoots.clone());
+    relay.act_before(move |asked| {
+        let is_write = is_write_of_status(&asked) == Some(true);
+        if !is_write || statuses.fetch_add(1, Ordering::SeqCst) > 0 {
+            return futures::future::ready(()).boxed();
+        }
+        let shoots = shoots.clone();
+        async move { report_condition(&shoots, "m").await }.boxed()
+    });
+    let _gardenlet = gardenlet(&relay).await?;
+    let reported = ground::until(&ground.shoots, part, |shoot| {
+        let errors = shoot.status.iter().flat_map(|status| &status.last_errors);
+        errors
+            .map(|error| &error.description)
+            .any(|error| error.contains(part))
+    });
+    let shoot = reported.await?;
+    let conditions = shoot.status.map(|status| status.conditions).unwrap_or_default();
+    ensure!(!conditions.is_empty(), "no write was concurrent");
+    Ok(())
 }
 
 /// A Shoot that seed `seed-a` hosts.

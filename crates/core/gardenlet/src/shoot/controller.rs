@@ -1,16 +1,16 @@
 //! Watches Shoots and runs the step that [`dispatch`] decides for each.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use api::{
-    constants::{condition::READY_FOR_MIGRATION, finalizer::GARDENER},
+    constants::finalizer::GARDENER,
     gardencore::{Shoot, shoot::ShootStatus},
     meta::{ErrorCode, LastOperationState as State},
 };
 use futures::future;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, MoveFindings, ProvenEnd};
-use placement::{Operation, Role, approval, is_kept, is_move_wanted, role, traveller};
+use placement::{Operation, Role, approval, is_kept, role, traveller};
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -24,6 +24,7 @@ use super::{
     dispatch::{self, Periods, ShootAction},
     flows::backup_steps,
     leaving::{leave, left_behind},
+    move_obstacle,
     operation::{
         annotation, confirmation, domain, execution,
         failure::Failure,
@@ -31,6 +32,7 @@ use super::{
         identity::OperationIdentity,
         metrics,
         pace::Pace,
+        report::{CONFLICT_REQUEUE, write_report},
         seed_choice,
         status::{self, OperationStart, Trigger, Writer},
     },
@@ -41,19 +43,12 @@ use super::{
         status_writer::StatusWriter,
     },
     pause::{self, EmergencyStop},
-    project, state_left_out,
-    watched::{self, ready_for_migration},
+    project, state_left_out, watched,
 };
 use crate::{
     care::report_before_hand_over,
     context::{Context, MANAGER},
 };
-
-/// Requeue interval for a Shoot that waits for its destination. A change of the constraint wakes the
-/// controller earlier.
-const WAIT_FOR_DESTINATION: Duration = Duration::from_secs(60);
-/// Requeue interval after a concurrent write to the Shoot. Long enough for the cache to receive the write.
-const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
 
 /// Runs the shoot controller, and the controller of the hooks, until shutdown.
 pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
@@ -133,16 +128,17 @@ impl ShootReconciler {
             // The watches of the Shoot and of the Seed report the end of a pause.
             ShootAction::NotResponsible | ShootAction::GivenUp | ShootAction::Paused(_) => Ok(Next::Change),
             ShootAction::Idle(rest) => {
-                self.report_obstacle(&shoot).await?;
-                Ok(Next::After(rest))
+                let is_reported = move_obstacle::report(&self.context, &shoot).await?;
+                Ok(Next::After(if is_reported { rest } else { CONFLICT_REQUEUE }))
             }
             ShootAction::Unconfirmed => {
-                if let Some(patch) = confirmation::is_missing(&shoot, &clock::now_k8s()) {
-                    MANAGER
-                        .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &patch)
-                        .await?;
-                }
-                Ok(Next::Change)
+                let report = confirmation::is_missing(&shoot, &clock::now_k8s());
+                let is_reported = write_report(&self.context, &shoot, report).await?;
+                Ok(if is_reported {
+                    Next::Change
+                } else {
+                    Next::After(CONFLICT_REQUEUE)
+                })
             }
             ShootAction::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
             ShootAction::Run(operation) => {
@@ -195,8 +191,10 @@ impl ShootReconciler {
             return Ok(Next::After(CONFLICT_REQUEUE));
         }
         if operation == Operation::Migrate && approval(&shoot).is_none() {
-            self.report_obstacle(&shoot).await?;
-            return Err(not_approved(&shoot));
+            if !move_obstacle::report(context, &shoot).await? {
+                return Ok(Next::After(CONFLICT_REQUEUE));
+            }
+            return Err(move_obstacle::not_approved(&shoot));
         }
         let type_ = operation.type_();
         if domain::ends_before_creation(&shoot, operation) {
@@ -358,11 +356,11 @@ impl ShootReconciler {
             // The seed has role `Former` now, and begins to clean up.
             return Ok(Next::After(CONFLICT_REQUEUE));
         }
-        self.report_obstacle(written).await?;
+        let is_reported = move_obstacle::report(context, written).await?;
         // A request to a hook during the operation, or during a move, starts at once.
         let schedule = self.hooks.schedule(written, clock::now());
         let period = context.config.shoot_sync_period;
-        Ok(Next::After(if schedule.is_due {
+        Ok(Next::After(if schedule.is_due || !is_reported {
             CONFLICT_REQUEUE
         } else {
             schedule.period.map_or(period, |earlier| earlier.min(period))
@@ -388,7 +386,7 @@ impl ShootReconciler {
                 })?;
                 match status::handed_over(newest, &end, &clock::now_k8s()) {
                     Some(patch) => Ok(Some(patch)),
-                    None => Err(not_approved(newest)),
+                    None => Err(move_obstacle::not_approved(newest)),
                 }
             })
             .await
@@ -453,26 +451,6 @@ impl ShootReconciler {
         Err(error)
     }
 
-    /// Reports in `lastErrors` why a move cannot begin. Such a move changes no further field (I8).
-    async fn report_obstacle(&self, shoot: &Shoot) -> Result<()> {
-        if !is_move_wanted(shoot) || approval(shoot).is_some() {
-            return Ok(());
-        }
-        let constraint = shoot
-            .status
-            .as_ref()
-            .and_then(|status| status.constraint(READY_FOR_MIGRATION));
-        let obstacle =
-            constraint.and_then(|constraint| status::move_cannot_begin(shoot, constraint, &clock::now_k8s()));
-        if let Some(patch) = obstacle {
-            // A concurrent write makes this write fail, and wakes this controller again.
-            MANAGER
-                .try_merge_status_of(&self.api(shoot), shoot, &patch)
-                .await?;
-        }
-        Ok(())
-    }
-
     /// The only read of a pass without concurrent writers. The cache may lag behind the last write of this
     /// controller, and a decision on an old status could run a flow twice.
     async fn read(&self, shoot: &Shoot) -> Result<Arc<Shoot>> {
@@ -484,16 +462,4 @@ impl ShootReconciler {
             .garden
             .namespaced(&shoot.namespace().unwrap_or_default())
     }
-}
-
-/// The error of a move that waits for its approval (R7-46, I8).
-fn not_approved(shoot: &Shoot) -> Error {
-    let why = match ready_for_migration(shoot) {
-        Some((false, message)) => {
-            format!("destination Seed is not available to host the control plane: {message}")
-        }
-        _ => "waiting for confirmation that destination Seed is available (constraint ReadyForMigration, status.migration)"
-            .to_owned(),
-    };
-    Error::not_ready(WAIT_FOR_DESTINATION, why)
 }

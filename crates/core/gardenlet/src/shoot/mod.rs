@@ -11,6 +11,7 @@ mod controller;
 pub mod dispatch;
 pub mod flows;
 pub(crate) mod leaving;
+mod move_obstacle;
 pub mod operation;
 pub mod operation_hooks;
 pub(crate) mod ownership;

@@ -11,13 +11,14 @@ use std::{
 
 use api::gardencore::Shoot;
 use jiff::SignedDuration;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use placement::Operation;
-use runtime::{Result, client::Cluster, clock};
+use runtime::{Result, clock};
 use tokio::time::Instant;
 
 use crate::{
-    context::{Context, MANAGER},
+    context::Context,
+    shoot::operation::report::{CONFLICT_REQUEUE, write_report},
     zone_isolation,
 };
 
@@ -66,12 +67,9 @@ impl ChangeLimit {
         };
         let now = clock::now_k8s();
         let until = SignedDuration::try_from(delay).map_or(now.0, |delay| now.0 + delay);
-        if let Some(patch) = zone_isolation::zone_status::delayed(shoot, until, &now) {
-            let api: Api<Shoot> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
-            // A concurrent write makes this write fail, and wakes the controller again.
-            MANAGER.try_merge_status_of(&api, shoot, &patch).await?;
-        }
-        Ok(Some(delay))
+        let report = zone_isolation::zone_status::delayed(shoot, until, &now);
+        let is_reported = write_report(context, shoot, report).await?;
+        Ok(Some(if is_reported { delay } else { CONFLICT_REQUEUE }))
     }
 
     /// The delay of the next flow; `None` after few changes.

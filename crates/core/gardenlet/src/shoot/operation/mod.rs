@@ -10,5 +10,6 @@ pub(crate) mod identity;
 pub(crate) mod metrics;
 pub(crate) mod pace;
 pub(crate) mod progress;
+pub(crate) mod report;
 pub(crate) mod seed_choice;
 pub mod status;
