@@ -6,7 +6,14 @@
 #[path = "ground/context.rs"]
 mod context;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use api::{
@@ -15,7 +22,9 @@ use api::{
     gardencore::{Shoot, ShootState},
     meta::ConditionStatus,
 };
+use futures::FutureExt as _;
 use gardenlet::{Context, shoot_state};
+use http::Method;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -28,7 +37,7 @@ use runtime::{
     process::metrics::Metrics,
 };
 use serde_json::{Value, json};
-use testkit::{ControlPlane, eventually};
+use testkit::{ControlPlane, Relay, eventually};
 use tokio::{task::JoinSet, time::Instant};
 
 use context::context;
@@ -37,6 +46,8 @@ const PROJECT: &str = "garden-dev";
 const NAMESPACE: &str = "shoot--dev--web";
 /// Longer than a burst of requests of this test takes.
 const DELAY: Duration = Duration::from_secs(2);
+/// How often a single attempt of a report meets a concurrent write (`runtime::controller::conditions`).
+const ATTEMPTS: usize = 5;
 /// For a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
@@ -51,9 +62,10 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     let metrics = is_there_when_it_is_created(&client).await?;
     let created = last_synced(&metrics)?;
     let delay = format!("--shoot-state-sync-delay={}s", DELAY.as_secs());
+    let relay = Relay::start(client.clone()).await?;
     let context = Context {
         metrics: metrics.clone(),
-        ..context(&client, &[&delay])?
+        ..context(&relay.client().await?, &[&delay])?
     };
     let mut running = JoinSet::new();
     running.spawn(shoot_state::run(Arc::new(context)));
@@ -100,7 +112,40 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
         followed.resource_version(),
         "nothing new writes nothing"
     );
-    left_out_state_is_reported(&garden).await
+    left_out_state_is_reported(&garden).await?;
+    report_that_fails_is_repeated(&relay, &garden).await
+}
+
+/// The report of a success meets more concurrent writes than a single attempt repeats. The next comparison
+/// without a change would follow after ten minutes.
+async fn report_that_fails_is_repeated(relay: &Relay, garden: &Garden) -> Result<()> {
+    let shoots: Api<Shoot> = garden.namespaced(PROJECT);
+    let (reports, other_writer) = (Arc::new(AtomicUsize::new(0)), shoots.clone());
+    let counted = Arc::clone(&reports);
+    relay.act_before(move |asked| {
+        let is_report = asked.method == Method::PATCH && asked.path.contains("/shoots/web/status");
+        if !is_report || counted.fetch_add(1, Ordering::SeqCst) >= ATTEMPTS {
+            return ready(()).boxed();
+        }
+        let (shoots, number) = (other_writer.clone(), counted.load(Ordering::SeqCst));
+        async move {
+            let write = json!({"metadata": {"annotations": {"example.test/write": number.to_string()}}});
+            let params = PatchParams::default();
+            shoots.patch("web", &params, &Patch::Merge(write)).await.unwrap();
+        }
+        .boxed()
+    });
+    let time = "2026-01-01T00:00:00Z";
+    let failed = json!({"type": SHOOT_STATE_UP_TO_DATE, "status": "False", "reason": "ShootStateNotSynced",
+        "message": "m", "lastTransitionTime": time, "lastUpdateTime": time});
+    let failed = Patch::Merge(json!({"status": {"constraints": [failed]}}));
+    let params = PatchParams::default();
+    shoots.patch_status("web", &params, &failed).await?;
+    report(garden.client(), json!({"networkID": 4})).await?;
+    expect_up_to_date(garden).await?;
+    let reports = reports.load(Ordering::SeqCst);
+    anyhow::ensure!(reports > ATTEMPTS, "only {reports} reports");
+    Ok(())
 }
 
 /// The garden rejects a move while this constraint is reported. The rest of the ShootState stays up to date.

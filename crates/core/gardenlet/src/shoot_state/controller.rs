@@ -138,7 +138,12 @@ impl Reconciler<Shoot> for Sync {
         if stage == Stage::Creating && matches!(outcome, Err(Error::NotReady { .. })) {
             return Ok(Next::After(MISSING_OBJECT_PAUSE));
         }
-        self.tell(&api, &shoot, outcome.as_ref()).await?;
+        let told = self.tell(&api, &shoot, outcome.as_ref()).await;
+        if told.is_err() {
+            // The report is due, although the ShootState is up to date.
+            self.changes().touch(&key, Instant::now());
+        }
+        told?;
         let write = outcome.map_err(patiently)?;
         self.gauges.synced(&shoot, &write);
         self.changes().done(&key, stage, Instant::now());
