@@ -345,14 +345,12 @@ impl ShootReconciler {
         }
         if operation.deletes() {
             left_behind::report_at_end(context, written, operation).await;
-            self.hooks.forget(written);
             self.remove_finalizer(written).await?;
             return Ok(Next::Change);
         }
         if operation == Operation::Migrate {
             leave::note_hand_over(context, written).await;
             state_left_out::report(context, written).await;
-            self.hooks.forget(written);
             // The seed has role `Former` now, and begins to clean up.
             return Ok(Next::After(CONFLICT_REQUEUE));
         }

@@ -8,7 +8,6 @@
 //! | before an operation | `answer`, `schedule`, `delay`, `recorded`, `begin` |
 //! | during an operation | `steps`, `supervise_flow` |
 //! | after a write of the status | `written` |
-//! | after an operation | `forget` |
 //! | content for the status | `content_at_start`, `content_at_failure` |
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
@@ -142,9 +141,6 @@ pub(crate) trait OperationHooks: StatusObserver {
         status_writer: &'a StatusWriter<'a>,
         work: BoxFuture<'a, Result<(), Failure>>,
     ) -> BoxFuture<'a, Result<(), Failure>>;
-
-    /// The shoot has left the seed or is deleted.
-    fn forget(&self, shoot: &Shoot);
 
     /// Content for the first status of an operation; `None` without a change. Pure.
     fn content_at_start(&self, shoot: &Shoot, start: OperationStart, now: &Time) -> Option<Value>;

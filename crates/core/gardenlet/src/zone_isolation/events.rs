@@ -12,28 +12,19 @@ use api::{
     meta::find_condition,
 };
 use jiff::Timestamp;
-use kube::ResourceExt;
+use kube::runtime::reflector::Store;
 use placement::{Role, role};
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
 };
-use runtime::process::metrics::Metrics;
+use runtime::process::metrics::{Metrics, ScrapedSeries};
 
 use crate::context::Context;
 
 /// Labels of a counted change. Two phases and five statuses, independent of the number of shoots.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Change {
-    phase: String,
-    status: String,
-}
-
-/// Labels of a shoot with an isolated zone. A shoot has at most a single series, and none after the failback.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Where {
-    namespace: String,
-    name: String,
     phase: String,
     status: String,
 }
@@ -45,7 +36,6 @@ struct Ended {
 
 struct Meters {
     changes: Family<Change, Counter>,
-    shoots: Family<Where, Gauge>,
     durations: Family<Ended, Histogram>,
 }
 
@@ -55,7 +45,6 @@ fn meters(metrics: &Metrics) -> &'static Meters {
     METERS.get_or_init(|| {
         let meters = Meters {
             changes: Family::default(),
-            shoots: Family::default(),
             // From a zone without machines, to a zone whose pods use their full grace period.
             durations: Family::new_with_constructor(|| {
                 Histogram::new([5.0, 15.0, 60.0, 180.0, 600.0, 1200.0, 2400.0, 7200.0])
@@ -66,11 +55,6 @@ fn meters(metrics: &Metrics) -> &'static Meters {
                 "shoot_zone_isolation_changes",
                 "Changes of the phase or status of a zone that is cut off or taken back",
                 meters.changes.clone(),
-            );
-            registry.register(
-                "shoot_zone_isolation",
-                "1 for each shoot a zone of which is cut off, or on its way there or back",
-                meters.shoots.clone(),
             );
             registry.register(
                 "shoot_zone_isolation_duration_seconds",
@@ -105,10 +89,6 @@ pub(crate) async fn report_change(context: &Context, before: &Shoot, after: &Sho
     if let Some(seconds) = duration(before, new) {
         meters.durations.get_or_create(&Ended { phase }).observe(seconds);
     }
-    if let Some(old) = old {
-        meters.shoots.remove(&make_labels(after, old));
-    }
-    set_gauge(context, after);
     let condition = after
         .status
         .as_ref()
@@ -123,24 +103,27 @@ pub(crate) async fn report_change(context: &Context, before: &Shoot, after: &Sho
     }
 }
 
-/// Sets the gauge of a shoot of this seed. A process that has just started sets the gauge from the record.
-pub(crate) fn set_gauge(context: &Context, shoot: &Shoot) {
-    let is_own = role(shoot, &context.seed_name) == Role::Owner;
-    if let Some(recorded) = isolation(shoot).filter(|recorded| is_own && !recorded.is_over()) {
-        meters(&context.metrics)
-            .shoots
-            .get_or_create(&make_labels(shoot, recorded))
-            .set(1);
-    }
+/// Registers metric `shoot_zone_isolation` over the cache of all Shoots. The series of a Shoot ends when the
+/// failback is done, when the Shoot leaves the seed, and when the Shoot is gone.
+pub(crate) fn register(metrics: &Metrics, seed: &str, shoots: &Store<Shoot>) {
+    let (seed, shoots) = (seed.to_owned(), shoots.clone());
+    metrics.register_scraped(
+        "shoot_zone_isolation",
+        "1 for each shoot a zone of which is cut off, or on its way there or back",
+        move || {
+            let all = shoots.state();
+            all.iter().filter_map(|shoot| series(shoot, &seed)).collect()
+        },
+    );
 }
 
-/// Removes the gauge of a shoot that has left the seed or is deleted.
-pub(crate) fn remove_gauge(context: &Context, shoot: &Shoot) {
-    if let Some(recorded) = isolation(shoot) {
-        meters(&context.metrics)
-            .shoots
-            .remove(&make_labels(shoot, recorded));
-    }
+/// The series of a Shoot of this seed. A Shoot has at most a single series.
+fn series(shoot: &Shoot, seed: &str) -> Option<ScrapedSeries> {
+    let is_own = role(shoot, seed) == Role::Owner;
+    let recorded = isolation(shoot).filter(|recorded| is_own && !recorded.is_over())?;
+    let [phase, status] = words(recorded);
+    let labels = [("phase", phase.as_str()), ("status", status.as_str())];
+    Some(ScrapedSeries::of_object(shoot, labels, 1.0))
 }
 
 fn isolation(shoot: &Shoot) -> Option<&ZoneIsolation> {
@@ -149,16 +132,6 @@ fn isolation(shoot: &Shoot) -> Option<&ZoneIsolation> {
 
 fn words(recorded: &ZoneIsolation) -> [String; 2] {
     [format!("{:?}", recorded.phase), format!("{:?}", recorded.status)]
-}
-
-fn make_labels(shoot: &Shoot, recorded: &ZoneIsolation) -> Where {
-    let [phase, status] = words(recorded);
-    Where {
-        namespace: shoot.namespace().unwrap_or_default(),
-        name: shoot.name_any(),
-        phase,
-        status,
-    }
 }
 
 /// The duration of a failover or failback; `None` unless the phase is done. A refusal has no duration.
@@ -207,16 +180,28 @@ mod tests {
         assert_eq!(duration(&begun, isolation(&failed).unwrap()), None);
     }
 
+    /// After a takeover or a move, the seed that the shoot has left has no series.
     #[test]
-    fn a_shoot_is_shown_once() {
-        let all = Family::<Where, Gauge>::default();
-        for status in ["InProgress", "Done"] {
-            let shoot = shoot(status);
-            all.get_or_create(&make_labels(&shoot, isolation(&shoot).unwrap()))
-                .set(1);
+    fn a_shoot_has_a_series_in_its_own_seed_until_the_failback() {
+        let of_seed = |status: &str, host: &str| {
+            let mut shoot = shoot(status);
+            shoot.spec.seed_name = Some(host.to_owned());
+            shoot.status.as_mut().unwrap().seed_name = Some(host.to_owned());
+            shoot
+        };
+        for status in ["InProgress", "Done", "Failed"] {
+            let shown = series(&of_seed(status, "a"), "a").unwrap();
+            let labels: Vec<_> = shown.labels.iter().map(|(_, label)| label.as_str()).collect();
+            assert_eq!(labels, ["garden-dev", "demo", "Failover", status]);
+            assert!(series(&of_seed(status, "b"), "a").is_none());
         }
-        let shoot = shoot("InProgress");
-        assert!(all.remove(&make_labels(&shoot, isolation(&shoot).unwrap())));
-        assert_eq!(reason(isolation(&shoot).unwrap()), "ZoneFailoverBegun");
+        let mut back = of_seed("Done", "a");
+        let recorded = back.status.as_mut().unwrap().zone_isolation.as_mut().unwrap();
+        recorded.phase = Phase::Failback;
+        assert!(series(&back, "a").is_none());
+        assert_eq!(
+            reason(isolation(&shoot("InProgress")).unwrap()),
+            "ZoneFailoverBegun"
+        );
     }
 }

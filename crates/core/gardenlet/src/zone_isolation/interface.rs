@@ -44,6 +44,7 @@ use crate::{
 
 /// The hooks that isolate zones.
 pub(crate) fn hooks(context: Arc<Context>) -> Arc<dyn OperationHooks> {
+    events::register(&context.metrics, &context.seed_name, &context.shoots.store());
     Arc::new(ZoneHooks {
         context,
         gates: Arc::default(),
@@ -90,7 +91,6 @@ impl OperationHooks for ZoneHooks {
     }
 
     fn answer(&self, shoot: Arc<Shoot>) -> BoxFuture<'_, Result<Option<Arc<Shoot>>>> {
-        events::set_gauge(&self.context, &shoot);
         dry_run::answer(&self.context, shoot).boxed()
     }
 
@@ -134,10 +134,6 @@ impl OperationHooks for ZoneHooks {
         work: BoxFuture<'a, Result<(), Failure>>,
     ) -> BoxFuture<'a, Result<(), Failure>> {
         watch::during(facts, operation, status_writer, &self.changes, work).boxed()
-    }
-
-    fn forget(&self, shoot: &Shoot) {
-        events::remove_gauge(&self.context, shoot);
     }
 
     fn content_at_start(&self, shoot: &Shoot, start: OperationStart, now: &Time) -> Option<Value> {

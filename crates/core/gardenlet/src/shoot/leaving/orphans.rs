@@ -6,7 +6,8 @@
 //! was restored from an old backup lacks Shoots that still run.
 
 use std::{
-    sync::{Arc, OnceLock},
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -15,19 +16,18 @@ use api::{
     gardencore::Shoot,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt, runtime::watcher};
+use kube::{
+    Api, ResourceExt,
+    runtime::{reflector::Store, watcher},
+};
 use parts::{Tenant, left_in};
 use placement::names;
-use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{family::Family, gauge::Gauge},
-};
 use runtime::{
     Result,
     client::Cluster,
     controller::{Events, Next, Reconciler, runner},
     error::Explain as _,
-    process::metrics::Metrics,
+    process::metrics::{Metrics, ScrapedSeries},
 };
 
 use super::leave;
@@ -62,7 +62,7 @@ pub(crate) async fn run(context: Arc<Context>) {
         ..context.runner()
     };
     let seed = context.seed.clone();
-    let missing = MissingShoots::of_process(&context.metrics);
+    let missing = MissingShoots::registered(&context.metrics, controller.store());
     runner::run(
         controller,
         move |_: &Namespace| seed.cluster_wide(),
@@ -76,51 +76,61 @@ pub(crate) async fn run(context: Arc<Context>) {
     .await;
 }
 
-/// The labels of a Shoot in the garden.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ShootLabels {
-    namespace: String,
-    name: String,
+/// Metric `shoot_missing`: control planes of this seed without a Shoot. The series of a control plane ends
+/// with the namespace, also if the namespace goes while the watch is down.
+#[derive(Clone, Debug)]
+struct MissingShoots {
+    /// The uids of the Shoots that the garden does not have.
+    uids: Arc<Mutex<HashSet<String>>>,
+    namespaces: Store<Namespace>,
 }
-
-impl From<&Tenant> for ShootLabels {
-    fn from(tenant: &Tenant) -> Self {
-        Self {
-            namespace: tenant.namespace.clone(),
-            name: tenant.name.clone(),
-        }
-    }
-}
-
-/// Metric `shoot_missing`: control planes of this seed without a Shoot.
-#[derive(Clone, Debug, Default)]
-struct MissingShoots(Family<ShootLabels, Gauge>);
 
 impl MissingShoots {
-    /// The metric of the process. A restarted controller continues the same metric.
-    fn of_process(metrics: &Metrics) -> Self {
-        static MISSING: OnceLock<MissingShoots> = OnceLock::new();
-        MISSING
-            .get_or_init(|| {
-                let missing = Self::default();
-                metrics.register(|registry| {
-                    registry.register(
-                        "shoot_missing",
-                        "1 while this seed has the control plane of a shoot, and the garden has no such Shoot",
-                        missing.0.clone(),
-                    );
-                });
-                missing
-            })
-            .clone()
+    fn new(namespaces: Store<Namespace>) -> Self {
+        Self {
+            uids: Arc::default(),
+            namespaces,
+        }
+    }
+
+    fn registered(metrics: &Metrics, namespaces: Store<Namespace>) -> Self {
+        let missing = Self::new(namespaces);
+        let read = missing.clone();
+        metrics.register_scraped(
+            "shoot_missing",
+            "1 while this seed has the control plane of a shoot, and the garden has no such Shoot",
+            move || read.series(),
+        );
+        missing
     }
 
     fn set(&self, tenant: &Tenant) {
-        self.0.get_or_create(&tenant.into()).set(1);
+        self.uids().insert(tenant.uid.clone());
     }
 
     fn clear(&self, tenant: &Tenant) {
-        self.0.remove(&tenant.into());
+        self.uids().remove(&tenant.uid);
+    }
+
+    /// The series of the namespaces that exist. A Shoot without a namespace is forgotten.
+    fn series(&self) -> Vec<ScrapedSeries> {
+        let all = self.namespaces.state();
+        let present = all.iter().filter_map(|namespace| leave::tenant_of(namespace));
+        let mut uids = self.uids();
+        let missing: Vec<_> = present.filter(|tenant| uids.contains(&tenant.uid)).collect();
+        *uids = missing.iter().map(|tenant| tenant.uid.clone()).collect();
+        let series = missing.iter().map(|tenant| {
+            let labels = [
+                ("namespace", tenant.namespace.as_str()),
+                ("name", tenant.name.as_str()),
+            ];
+            ScrapedSeries::new(labels, 1.0)
+        });
+        series.collect()
+    }
+
+    fn uids(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.uids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -236,21 +246,63 @@ impl Reconciler<Namespace> for Orphans {
 
 #[cfg(test)]
 mod tests {
+    use api::constants::{SHOOT_NAME, SHOOT_NAMESPACE};
+    use kube::runtime::{reflector, watcher::Event};
+
     use super::*;
 
-    #[test]
-    fn a_missing_shoot_is_reported_until_the_shoot_is_back() {
-        let missing = MissingShoots::default();
-        let tenant = Tenant {
+    fn namespace() -> Namespace {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some("shoot--dev--demo".to_owned());
+        namespace
+            .annotations_mut()
+            .insert(SHOOT_UID.to_owned(), "u".to_owned());
+        for (key, value) in [(SHOOT_NAMESPACE, "garden-dev"), (SHOOT_NAME, "demo")] {
+            namespace.labels_mut().insert(key.to_owned(), value.to_owned());
+        }
+        namespace
+    }
+
+    fn tenant() -> Tenant {
+        Tenant {
             uid: "u".to_owned(),
             namespace: "garden-dev".to_owned(),
             name: "demo".to_owned(),
-        };
-        let value = || missing.0.get(&(&tenant).into()).map(|gauge| gauge.get());
-        assert_eq!(value(), None);
-        missing.set(&tenant);
-        assert_eq!(value(), Some(1));
-        missing.clear(&tenant);
-        assert_eq!(value(), None);
+        }
+    }
+
+    #[test]
+    fn a_missing_shoot_is_reported_until_the_shoot_is_back() {
+        let (namespaces, mut writer) = reflector::store();
+        writer.apply_watcher_event(&Event::Apply(namespace()));
+        let missing = MissingShoots::new(namespaces);
+        assert!(missing.series().is_empty());
+        missing.set(&tenant());
+        let shown = missing.series();
+        let labels = |series: &ScrapedSeries| series.labels.clone();
+        let expected = vec![
+            ("namespace", "garden-dev".to_owned()),
+            ("name", "demo".to_owned()),
+        ];
+        assert_eq!(shown.iter().map(labels).collect::<Vec<_>>(), [expected]);
+        missing.clear(&tenant());
+        assert!(missing.series().is_empty());
+    }
+
+    /// The list after an outage of the watch has no event about a namespace that is gone.
+    #[test]
+    fn the_report_ends_with_a_namespace_that_goes_while_the_watch_is_down() {
+        let (namespaces, mut writer) = reflector::store();
+        writer.apply_watcher_event(&Event::Apply(namespace()));
+        let missing = MissingShoots::new(namespaces);
+        missing.set(&tenant());
+        assert_eq!(missing.series().len(), 1);
+        for event in [Event::Init, Event::InitDone] {
+            writer.apply_watcher_event(&event);
+        }
+        assert!(missing.series().is_empty());
+        // A later control plane of the same Shoot is reported only after a check.
+        writer.apply_watcher_event(&Event::Apply(namespace()));
+        assert!(missing.series().is_empty());
     }
 }
