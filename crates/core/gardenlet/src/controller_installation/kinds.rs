@@ -123,25 +123,88 @@ fn changes<K>(seed: &Seed) -> BoxStream<'static, ()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let mut there = HashSet::new();
-    let mut before = HashSet::new();
+    let mut objects = KnownObjects::default();
     watcher(seed.all::<PartialObjectMeta<K>>(), watcher::Config::default())
         .default_backoff()
         .filter_map(move |event| {
-            let changed = event.is_ok_and(|event| match event {
-                Event::Apply(object) => there.insert(object.uid()),
-                Event::InitApply(object) => {
-                    there.insert(object.uid());
-                    false
-                }
-                Event::Delete(object) => there.remove(&object.uid()),
-                Event::Init => {
-                    before = std::mem::take(&mut there);
-                    false
-                }
-                Event::InitDone => before != there,
-            });
+            let changed = event.is_ok_and(|event| objects.observe(&event));
             std::future::ready(changed.then_some(()))
         })
         .boxed()
+}
+
+/// The objects of a kind, by uid.
+#[derive(Debug, Default)]
+struct KnownObjects {
+    there: HashSet<Option<String>>,
+    /// The objects before the list that has begun. A list that fails begins again, so that the objects of a
+    /// partial list do not replace these objects.
+    before: Option<HashSet<Option<String>>>,
+}
+
+impl KnownObjects {
+    /// Records an event, and returns whether objects came or went.
+    fn observe<K: ResourceExt>(&mut self, event: &Event<K>) -> bool {
+        match event {
+            Event::Apply(object) => self.there.insert(object.uid()),
+            Event::InitApply(object) => {
+                self.there.insert(object.uid());
+                false
+            }
+            Event::Delete(object) => self.there.remove(&object.uid()),
+            Event::Init => {
+                let listed = std::mem::take(&mut self.there);
+                self.before.get_or_insert(listed);
+                false
+            }
+            Event::InitDone => self.before.take().unwrap_or_default() != self.there,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn object(uid: &str) -> ConfigMap {
+        let mut object = ConfigMap::default();
+        object.metadata.uid = Some(uid.to_owned());
+        object
+    }
+
+    /// The last object of a kind goes while the watch is down. The list after the outage fails between two
+    /// pages, and begins again.
+    #[test]
+    fn a_deletion_during_an_outage_is_noticed_after_a_list_that_failed() {
+        let mut objects = KnownObjects::default();
+        let mut observed = |events: Vec<Event<ConfigMap>>| {
+            let changed = events.iter().map(|event| objects.observe(event));
+            changed.collect::<Vec<_>>()
+        };
+        let first = vec![
+            Event::Init,
+            Event::InitApply(object("a")),
+            Event::InitApply(object("b")),
+            Event::InitDone,
+        ];
+        assert_eq!(observed(first), [false, false, false, true]);
+        let again = vec![
+            Event::Init,
+            Event::InitApply(object("a")),
+            Event::Init,
+            Event::InitApply(object("a")),
+            Event::InitDone,
+        ];
+        assert_eq!(observed(again), [false, false, false, false, true]);
+        let same = vec![Event::Init, Event::InitApply(object("a")), Event::InitDone];
+        assert_eq!(observed(same), [false, false, false]);
+        let changes = vec![
+            Event::Apply(object("a")),
+            Event::Apply(object("b")),
+            Event::Delete(object("b")),
+        ];
+        assert_eq!(observed(changes), [false, true, true]);
+    }
 }
