@@ -4,8 +4,6 @@
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-// Further tests use the name server and the identity of the seed.
-#[allow(dead_code)]
 mod ground;
 
 use std::sync::{
