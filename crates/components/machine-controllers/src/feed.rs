@@ -19,7 +19,7 @@ use kube::{
         watcher,
     },
 };
-use runtime::{Error, Result, client::apply::Object};
+use runtime::{Error, Result, client::apply::Object, controller::store_changes::apply_to_store};
 use tracing::debug;
 
 /// Changes that wait for a controller. A controller takes each change at once, because no reconciliation
@@ -134,41 +134,26 @@ impl<K: Object + Sync + Default> Feed<K> {
                 trim(object);
             });
         pin_mut!(events);
-        let mut listed = Vec::new();
         while let Some(event) = events.next().await {
             match event {
-                Ok(event) => self.apply_event(event, &mut listed).await,
+                Ok(event) => self.apply_event(&event).await,
                 Err(error) => debug!(%error, kind = %K::kind(&()), "a watch failed and is started again"),
             }
         }
     }
 
-    async fn apply_event(&mut self, event: watcher::Event<K>, listed: &mut Vec<(String, String)>) {
-        self.writer.apply_watcher_event(&event);
-        match event {
-            watcher::Event::Init => listed.clear(),
-            watcher::Event::InitApply(object) => {
-                listed.push(key(object.meta()));
-                self.publish_change(&object).await;
+    /// Publishes each object after the store shows the object, also deletions that happened while the watch
+    /// was down: a subscriber may wait for the deletion.
+    async fn apply_event(&mut self, event: &watcher::Event<K>) {
+        let changed = apply_to_store(&mut self.writer, event);
+        if matches!(event, watcher::Event::InitDone) {
+            self.cache.full.store(true, Ordering::SeqCst);
+        }
+        for reference in changed {
+            match self.cache.store.get(&reference) {
+                Some(object) => self.publish_change(&object).await,
+                None => self.publish_deletion(&key_of(&reference)).await,
             }
-            watcher::Event::InitDone => {
-                self.cache.full.store(true, Ordering::SeqCst);
-                // Reports also deletions that happened while the watch was down: a subscriber may wait for
-                // the deletion.
-                listed.sort();
-                let gone: Vec<_> = self
-                    .known
-                    .keys()
-                    .filter(|key| listed.binary_search(key).is_err())
-                    .cloned()
-                    .collect();
-                for key in gone {
-                    self.publish_deletion(&key).await;
-                }
-                *listed = Vec::new();
-            }
-            watcher::Event::Apply(object) => self.publish_change(&object).await,
-            watcher::Event::Delete(object) => self.publish_deletion(&key(object.meta())).await,
         }
     }
 
@@ -203,6 +188,13 @@ impl<K: Object + Default> Subscriber<K> {
     }
 }
 
+fn key_of<K: Object>(reference: &ObjectRef<K>) -> (String, String) {
+    (
+        reference.namespace.clone().unwrap_or_default(),
+        reference.name.clone(),
+    )
+}
+
 fn key(meta: &ObjectMeta) -> (String, String) {
     (
         meta.namespace.clone().unwrap_or_default(),
@@ -219,5 +211,75 @@ fn reduce_metadata(meta: &ObjectMeta) -> ObjectMeta {
         labels: meta.labels.clone(),
         owner_references: meta.owner_references.clone(),
         ..ObjectMeta::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures::FutureExt as _;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, value: &str) -> ConfigMap {
+        let object = json!({"metadata": {"name": name}, "data": {"value": value}});
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// Each change that waits, with the value in the store at this time; `-`: not in the store.
+    fn waiting(
+        changes: &mut (impl Stream<Item = Result<ConfigMap, watcher::Error>> + Unpin),
+        store: &Store<ConfigMap>,
+    ) -> Vec<String> {
+        let read = std::iter::from_fn(|| changes.next().now_or_never().flatten());
+        let mut read: Vec<_> = read
+            .map(|change| {
+                let name = change.unwrap().metadata.name.unwrap();
+                let data = store
+                    .get(&ObjectRef::new(&name))
+                    .and_then(|object| object.data.clone());
+                let value = data.and_then(|data| data.get("value").cloned());
+                format!("{name}={}", value.as_deref().unwrap_or("-"))
+            })
+            .collect();
+        read.sort();
+        read
+    }
+
+    /// A controller that reads the store before the last page would reconcile the object from before the
+    /// outage, and would not be woken again.
+    #[test]
+    fn a_change_during_an_outage_is_published_after_a_list_of_two_pages() {
+        let mut feed: Feed<ConfigMap> = Feed::new(|_| {});
+        let store = feed.cache().store();
+        let mut changes = feed.subscribe(|object| runtime::controller::runner::fingerprint(&object.data));
+        let item = |name: &str, value: &str| watcher::Event::InitApply(object(name, value));
+        let mut page = |events: Vec<watcher::Event<ConfigMap>>| {
+            for event in &events {
+                feed.apply_event(event).now_or_never().unwrap();
+            }
+            waiting(&mut changes, &store)
+        };
+        let first = vec![
+            watcher::Event::Init,
+            item("a", "1"),
+            item("b", "1"),
+            item("c", "1"),
+        ];
+        assert_eq!(page(first), [""; 0], "the list is not complete");
+        assert_eq!(page(vec![watcher::Event::InitDone]), ["a=1", "b=1", "c=1"]);
+        // In the outage, `a` is changed, `b` is deleted and `d` is created.
+        assert_eq!(
+            page(vec![watcher::Event::Init, item("a", "2"), item("d", "1")]),
+            [""; 0]
+        );
+        let last = vec![item("c", "1"), watcher::Event::InitDone];
+        assert_eq!(
+            page(last),
+            ["a=2", "b=-", "d=1"],
+            "an unchanged object is not published"
+        );
     }
 }

@@ -11,7 +11,7 @@ use api::{
 use kube::{
     Api, ResourceExt,
     api::ListParams,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
 use runtime::{
     Result,
@@ -43,10 +43,11 @@ pub async fn run(context: Arc<Context>) {
     let buckets: Api<BackupBucket> = context.garden.cluster_wide();
     let theirs: Api<extensions::BackupBucket> = context.seed.cluster_wide();
     let mine = watcher::Config::default().fields(&format!("spec.seedName={}", context.seed_name));
-    let controller =
-        Controller::new(buckets.clone(), mine).watches(theirs, watcher::Config::default(), |theirs| {
-            Some(ObjectRef::new(&theirs.name_any()))
-        });
+    let controller = runner::controller(buckets.clone(), mine, |_| None).watches(
+        theirs,
+        watcher::Config::default(),
+        |theirs| Some(ObjectRef::new(&theirs.name_any())),
+    );
     let settings = context.runner.clone();
     runner::run(
         controller,

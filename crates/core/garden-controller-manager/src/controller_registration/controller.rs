@@ -6,7 +6,7 @@ use api::gardencore::{ControllerInstallation, Seed, Shoot};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Preconditions},
-    runtime::{Controller, watcher},
+    runtime::watcher,
 };
 use runtime::{
     Result,
@@ -34,7 +34,7 @@ struct SeedExtensions {
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
     let seeds: Api<Seed> = context.garden.cluster_wide();
-    let controller = Controller::new(seeds.clone(), watcher::Config::default());
+    let controller = runner::controller(seeds.clone(), watcher::Config::default(), |_| None);
     let (shoots, entries) = (context.shoots.clone(), context.backup_entries.clone());
     let (sources, changed) = Sources::watch(&context, controller.store());
     let controller = controller.reconcile_on(changed);

@@ -10,7 +10,7 @@ use api::{
 use kube::{
     Api, ResourceExt,
     api::ListParams,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
 use runtime::{
     Error, Result,
@@ -32,7 +32,7 @@ struct RegistrationFinalizer {
 pub async fn run(context: Context) {
     let registrations: Api<ControllerRegistration> = context.garden.cluster_wide();
     let installations: Api<ControllerInstallation> = context.garden.cluster_wide();
-    let controller = Controller::new(registrations.clone(), watcher::Config::default()).watches(
+    let controller = runner::controller(registrations.clone(), watcher::Config::default(), |_| None).watches(
         installations,
         runner::few_at_a_time(),
         |installation| {

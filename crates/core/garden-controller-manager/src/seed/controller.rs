@@ -18,7 +18,6 @@ use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
 use kube::{
     Api, ResourceExt,
     runtime::{
-        Controller,
         reflector::{ObjectRef, Store},
         watcher,
     },
@@ -50,7 +49,7 @@ struct SeedController {
 pub async fn run(context: Context) {
     let seeds: Api<Seed> = context.garden.cluster_wide();
     let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
-    let controller = Controller::new(seeds.clone(), watcher::Config::default()).watches(
+    let controller = runner::controller(seeds.clone(), watcher::Config::default(), |_| None).watches(
         leases,
         watcher::Config::default(),
         |lease| Some(ObjectRef::new(&lease.name_any())),

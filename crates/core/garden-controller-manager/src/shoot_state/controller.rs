@@ -6,12 +6,12 @@ use api::gardencore::Shoot;
 use futures::StreamExt as _;
 use kube::{
     Api, ResourceExt,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
 use runtime::{
     Result,
     client::Cluster,
-    controller::{Next, Reconciler, finalizer},
+    controller::{Next, Reconciler, finalizer, runner},
     error::Explain as _,
 };
 
@@ -34,7 +34,7 @@ pub(super) async fn run(context: Context) {
         let state = |namespace: &String| ObjectRef::new(&shoot.name).within(namespace);
         std::future::ready(shoot.namespace.as_ref().map(state))
     });
-    let controller = Controller::new(states, watcher::Config::default()).reconcile_on(changed);
+    let controller = runner::controller(states, watcher::Config::default(), |_| None).reconcile_on(changed);
     context
         .run(controller, |context| ShootStateProtection { context })
         .await;

@@ -35,7 +35,6 @@ use kube::{
     Api, Resource, ResourceExt,
     core::PartialObjectMeta,
     runtime::{
-        Controller,
         reflector::{ObjectRef, Store},
         watcher,
     },
@@ -86,8 +85,8 @@ pub(super) async fn run(context: Context) {
     let (shoots, entries) = (context.shoots.clone(), context.backup_entries.clone());
     let (caches, changed) = Caches::watch(&context);
     let (opened, woken) = mpsc::unbounded();
-    let controller =
-        Controller::new(namespaces.clone(), watcher::Config::default()).reconcile_on(select(changed, woken));
+    let controller = runner::controller(namespaces.clone(), watcher::Config::default(), |_| None)
+        .reconcile_on(select(changed, woken));
     let settings = context.runner();
     let reconciler = Arc::new(SeedRights {
         context,

@@ -20,7 +20,7 @@ use kube::{
     Api, ResourceExt,
     api::ListParams,
     core::PartialObjectMeta,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
 use placement::{
     is_released,
@@ -65,7 +65,7 @@ pub async fn run(context: Arc<Context>) {
     let mine = move || Some(ObjectRef::<Seed>::new(&name));
     let own = watcher::Config::default().fields(&format!("metadata.name={}", context.seed_name));
     let bucket = watcher::Config::default().fields(&format!("spec.seedName={}", context.seed_name));
-    let mut controller = Controller::new(seeds.clone(), own).watches(buckets, bucket, {
+    let mut controller = runner::controller(seeds.clone(), own, |_| None).watches(buckets, bucket, {
         let mine = mine.clone();
         move |_| mine()
     });

@@ -7,7 +7,9 @@ pub mod finalizer;
 mod pending_objects;
 pub mod runner;
 pub mod shared_watch;
+pub mod store_changes;
 
 pub use events::Events;
 pub use runner::{Next, Reconciler};
-pub use shared_watch::{Change, SharedWatch};
+pub use shared_watch::SharedWatch;
+pub use store_changes::Change;

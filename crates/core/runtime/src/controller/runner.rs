@@ -16,7 +16,7 @@ use std::{
 };
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use futures::StreamExt;
+use futures::{Stream, StreamExt, stream};
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Resource, ResourceExt,
@@ -36,7 +36,10 @@ use crate::{
     Error, Result,
     bounds::{SharePercent, WorkerShares},
     client::{Cluster, apply::Object},
-    controller::{Events, finalizer},
+    controller::{
+        Events, finalizer,
+        store_changes::{self, waking_objects},
+    },
     process::metrics::Metrics,
 };
 
@@ -99,14 +102,21 @@ pub fn controller<K: Object + Sync>(
     config: watcher::Config,
     fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static,
 ) -> Controller<K> {
-    let (reader, writer) = reflector::store();
-    let changes = watcher(api, config)
+    let events = watcher(api, config)
         .default_backoff()
-        .modify(|object| object.managed_fields_mut().clear())
-        .reflect(writer)
-        .touched_objects()
-        .predicate_filter(fingerprint, kube::runtime::PredicateConfig::default());
-    Controller::for_stream(changes, reader)
+        .modify(|object| object.managed_fields_mut().clear());
+    controller_of_events(events, fingerprint)
+}
+
+/// As [`controller`], with the events of a watch that the caller has prepared. The store shows an object
+/// before the object wakes the controller, also after a list of several pages ([`store_changes`]).
+pub fn controller_of_events<K: Object + Sync>(
+    events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
+    fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static,
+) -> Controller<K> {
+    let (reader, writer) = reflector::store();
+    let woken = waking_objects(store_changes::changes(events, writer), fingerprint);
+    Controller::for_stream(stream::pending(), reader).reconcile_on(woken)
 }
 
 /// Hashes any value, for the fingerprint of [`controller`].

@@ -10,16 +10,13 @@
 //! | a controller subscribes after the list | all objects, to this subscriber |
 
 use std::{
-    collections::HashMap,
     convert::Infallible,
-    future::ready,
-    hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use futures::{Stream, StreamExt as _, stream};
 use kube::{
-    Api, ResourceExt,
+    Api, ResourceExt as _,
     runtime::{
         Controller, WatchStreamExt as _,
         reflector::{self, ObjectRef, Store, store::Writer},
@@ -30,21 +27,15 @@ use kube::{
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::pending_objects::PendingObjects;
+use super::{
+    pending_objects::PendingObjects,
+    store_changes::{Change, apply_to_store, references, waking_objects},
+};
 use crate::{Error, Result, client::apply::Object};
 
 /// A watch of all objects of a kind, with one store and any number of subscribers. Clones share the watch.
 #[derive(Clone)]
 pub struct SharedWatch<K: Object + Sync>(Arc<Shared<K>>);
-
-/// A change of an object, as the store shows the object when the subscriber reads the change.
-#[derive(Clone, Debug)]
-pub struct Change<K: Object> {
-    /// Name and namespace.
-    pub reference: Arc<ObjectRef<K>>,
-    /// The object; `None` after the deletion.
-    pub object: Option<Arc<K>>,
-}
 
 struct Shared<K: Object + Sync> {
     api: Api<K>,
@@ -139,7 +130,7 @@ impl<K: Object + Sync> SharedWatch<K> {
         subscribers.push(Arc::downgrade(&pending));
         // Behind the lock of the subscribers: a change that the store does not show yet is reported later.
         if *self.0.is_listed.borrow() {
-            pending.add(&self.0.references());
+            pending.add(&references(&self.0.store));
         }
         drop(subscribers);
         let store = self.0.store.clone();
@@ -154,12 +145,7 @@ impl<K: Object + Sync> SharedWatch<K> {
     /// controller's own status writes neither wake the controller nor reset the back-off. `None` always
     /// wakes.
     pub fn controller(&self, fingerprint: impl Fn(&K) -> Option<u64> + Send + 'static) -> Controller<K> {
-        let mut last = HashMap::new();
-        let changed = self.subscribe().filter_map(move |change| {
-            let wakes = wakes(&mut last, &change, &fingerprint);
-            ready(wakes.then(|| change.reference.as_ref().clone()))
-        });
-        self.controller_on(changed)
+        self.controller_on(waking_objects(self.subscribe(), fingerprint))
     }
 
     /// A controller of the objects that is woken by `changed`.
@@ -169,28 +155,16 @@ impl<K: Object + Sync> SharedWatch<K> {
 }
 
 impl<K: Object + Sync> Shared<K> {
-    /// Takes an event into the store, and reports the changed objects. In this order: a subscriber reads the
-    /// object from the store.
+    /// Takes an event into the store, and reports the changed objects.
     fn apply(&self, writer: &mut Writer<K>, mut event: Event<K>) {
         if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = &mut event {
             object.managed_fields_mut().clear();
             (self.trim)(object);
         }
-        match &event {
-            Event::Apply(object) | Event::Delete(object) => {
-                let changed = [Arc::new(reference(object))];
-                writer.apply_watcher_event(&event);
-                self.report(&changed, false);
-            }
-            // The store shows a list when the list is complete.
-            Event::Init | Event::InitApply(_) => writer.apply_watcher_event(&event),
-            Event::InitDone => {
-                // Objects that have vanished during an interruption are in the old state alone.
-                let mut changed = self.references();
-                writer.apply_watcher_event(&event);
-                changed.extend(self.references());
-                self.report(&changed, true);
-            }
+        let changed = apply_to_store(writer, &event);
+        let is_list = matches!(event, Event::InitDone);
+        if is_list || !changed.is_empty() {
+            self.report(&changed, is_list);
         }
     }
 
@@ -209,15 +183,6 @@ impl<K: Object + Sync> Shared<K> {
         }
     }
 
-    /// All objects in the store.
-    fn references(&self) -> Vec<Arc<ObjectRef<K>>> {
-        let objects = self.store.state();
-        objects
-            .iter()
-            .map(|object| Arc::new(reference(object.as_ref())))
-            .collect()
-    }
-
     fn subscribers(&self) -> MutexGuard<'_, Vec<Weak<PendingObjects<K>>>> {
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -230,36 +195,6 @@ impl Drop for EndOfRun<'_> {
     fn drop(&mut self) {
         self.0.send_replace(false);
     }
-}
-
-/// Name and namespace alone: a reference is kept by each subscriber.
-fn reference<K: Object>(object: &K) -> ObjectRef<K> {
-    let reference = ObjectRef::new(&object.name_any());
-    match &object.meta().namespace {
-        Some(namespace) => reference.within(namespace),
-        None => reference,
-    }
-}
-
-/// Whether a change wakes a controller. `last`: the last fingerprint of each object.
-fn wakes<K: Object>(
-    last: &mut HashMap<Arc<ObjectRef<K>>, u64>,
-    change: &Change<K>,
-    fingerprint: impl Fn(&K) -> Option<u64>,
-) -> bool {
-    // A controller does not reconcile an object that the store does not show.
-    let Some(object) = &change.object else {
-        last.remove(&change.reference);
-        return false;
-    };
-    let Some(fingerprint) = fingerprint(object) else {
-        return true;
-    };
-    // An object that was deleted and created again between two reads is a different object.
-    let mut hasher = DefaultHasher::new();
-    (object.uid(), fingerprint).hash(&mut hasher);
-    let fingerprint = hasher.finish();
-    last.insert(Arc::clone(&change.reference), fingerprint) != Some(fingerprint)
 }
 
 #[cfg(test)]

@@ -199,34 +199,6 @@ async fn the_store_holds_what_is_left_after_the_trim() {
     }
 }
 
-#[test]
-fn a_controller_is_woken_by_another_fingerprint_alone() {
-    let mut last = HashMap::new();
-    let fingerprint = |object: &ConfigMap| runner::fingerprint(object.data.as_ref()?.get("value")?);
-    let mut wakes_on = |object: Option<ConfigMap>| {
-        let change = Change {
-            reference: Arc::new(ObjectRef::new("a").within("ns")),
-            object: object.map(Arc::new),
-        };
-        wakes(&mut last, &change, fingerprint)
-    };
-    assert!(wakes_on(Some(object("a", "1"))));
-    assert!(!wakes_on(Some(object("a", "1"))));
-    assert!(wakes_on(Some(object("a", "2"))));
-    let mut created_again = object("a", "2");
-    created_again.metadata.uid = Some("another".into());
-    assert!(wakes_on(Some(created_again.clone())));
-    // The store shows no object, so that nothing can be reconciled.
-    assert!(!wakes_on(None));
-    assert!(wakes_on(Some(created_again)), "the deletion was seen");
-    let mut without = object("a", "1");
-    without.data = None;
-    assert!(
-        wakes_on(Some(without.clone())) && wakes_on(Some(without)),
-        "without a fingerprint"
-    );
-}
-
 #[tokio::test]
 async fn a_single_caller_runs_the_watch_and_the_next_caller_lists_again() {
     let (client, lists) = server(json!([object("a", "1")]));

@@ -20,7 +20,7 @@ use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt,
-    runtime::{Controller, PredicateConfig, WatchStreamExt, reflector, watcher},
+    runtime::{WatchStreamExt, watcher},
 };
 use runtime::{
     Error, Result,
@@ -63,19 +63,15 @@ impl NodeIpam {
     pub fn run(self, settings: Settings) -> impl Future<Output = ()> + Send {
         let nodes: Api<Node> = self.shoot.cluster_wide();
         let book = Arc::clone(&self.book);
-        let (reader, writer) = reflector::store();
         // The first list is read with quorum (the default), and thus contains every write of the former lock
         // holder.
-        let changes = watcher(nodes.clone(), watcher::Config::default())
+        let events = watcher(nodes.clone(), watcher::Config::default())
             .default_backoff()
             .modify(|node| node.managed_fields_mut().clear())
             // Before the cache, so that the controller never queries the book about a Node that the book has
             // not seen.
-            .inspect_ok(move |event| locked(&book).take(event))
-            .reflect(writer)
-            .touched_objects()
-            .predicate_filter(fingerprint, PredicateConfig::default());
-        let controller = Controller::for_stream(changes, reader);
+            .inspect_ok(move |event| locked(&book).take(event));
+        let controller = runner::controller_of_events(events, fingerprint);
         runner::run(controller, move |_| nodes.clone(), Arc::new(self), settings)
     }
 
