@@ -1,6 +1,6 @@
 //! Copies a BackupEntry from the garden to the seed and its status back; hands over a BackupEntry that moves.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::ready, sync::Arc, time::Duration};
 
 use api::{
     constants::{GARDEN_NAMESPACE, OPERATION, OWNERSHIP_EPOCH, finalizer::GARDENER},
@@ -8,12 +8,12 @@ use api::{
     gardencore::{BackupBucket, BackupEntry},
     meta::{ErrorCode, LastOperation, LastOperationState, LastOperationType, SecretReference},
 };
+use futures::StreamExt as _;
 use kube::{
     Api, ResourceExt,
     core::PartialObjectMeta,
     runtime::{
-        Controller, WatchStreamExt as _,
-        reflector::{self, ObjectRef, Store},
+        reflector::{ObjectRef, Store},
         watcher,
     },
 };
@@ -23,7 +23,7 @@ use runtime::{
     bounds::SharePercent,
     client::Cluster,
     clock,
-    controller::{Next, Reconciler, runner},
+    controller::{Next, Reconciler, SharedWatch, runner},
     error::Explain as _,
 };
 use serde_json::{Value, json};
@@ -59,23 +59,23 @@ pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let entries: Api<BackupEntry> = garden.all();
     let theirs: Api<TheirMeta> = context.seed.cluster_wide();
-    let (here, writer) = reflector::store();
-    let theirs = watcher(theirs, watcher::Config::default())
-        .default_backoff()
-        .modify(|theirs| theirs.managed_fields_mut().clear())
-        .reflect(writer)
-        .touched_objects();
-    let controller = Controller::new(entries, watcher::Config::default());
+    let here = SharedWatch::new(theirs, watcher::Config::default(), |_| {});
+    let controller = runner::controller(entries, watcher::Config::default(), |_| None);
     let store = controller.store();
-    let controller = controller.watches_stream(theirs, move |theirs| {
-        let name = theirs.name_any();
-        let entry = store.state().into_iter().find(|entry| entry.name_any() == name);
-        entry.map(|entry| ObjectRef::from_obj(entry.as_ref()))
+    // All BackupEntries of the seed are reported after the store shows the list. So an entry of the garden
+    // that was listed before is checked again.
+    let changed = here.subscribe().filter_map(move |theirs| {
+        let name = &theirs.reference.name;
+        let entry = store.find(|entry| entry.name_any() == *name);
+        ready(entry.map(|entry| ObjectRef::from_obj(entry.as_ref())))
     });
+    let controller = controller.reconcile_on(changed);
     let settings = context.runner.clone();
-    let reconciler = Arc::new(BackupEntryController { context, here });
+    let store = here.store();
+    let reconciler = Arc::new(BackupEntryController { context, here: store });
     let share = SharePercent::HALF;
-    runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share).await;
+    let running = runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share);
+    here.run_beside(running).await;
 }
 
 impl Reconciler<BackupEntry> for BackupEntryController {
@@ -331,3 +331,7 @@ impl BackupEntryController {
         Ok(bucket)
     }
 }
+
+#[cfg(test)]
+#[path = "controller_tests.rs"]
+mod tests;
