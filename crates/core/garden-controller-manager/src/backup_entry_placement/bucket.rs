@@ -1,7 +1,7 @@
 //! The BackupBucket of each Seed with backups. The name is the uid of the Seed: a Seed that was registered
 //! again never writes into the bucket of the earlier Seed.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use api::{
     constants::seed_name_label,
@@ -23,6 +23,11 @@ use serde_json::json;
 
 use super::controller::{CONFLICT_REQUEUE, is_written, post_params};
 use crate::{Context, MANAGER};
+
+/// Requeue interval of a Seed whose BackupBucket is being deleted. An interrupted watch reports no deletion.
+const DELETION_REQUEUE: Duration = Duration::from_secs(60);
+/// Requeue interval of a Seed with a BackupBucket, which can go during an interruption of the watch.
+const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 
 struct SeedBuckets {
     context: Context,
@@ -71,8 +76,11 @@ impl Reconciler<Seed> for SeedBuckets {
                 .await;
             return Err(Error::config(ErrorCode::ErrConfigurationProblem, why));
         }
-        if found.metadata.deletion_timestamp.is_some() || found.spec == wanted.spec {
-            return Ok(Next::Change);
+        if found.metadata.deletion_timestamp.is_some() {
+            return Ok(Next::After(DELETION_REQUEUE));
+        }
+        if found.spec == wanted.spec {
+            return Ok(Next::After(RESYNC_PERIOD));
         }
         let patch = json!([
             {"op": "add", "path": "/metadata/resourceVersion", "value": found.resource_version()},
@@ -96,11 +104,11 @@ impl Reconciler<Seed> for SeedBuckets {
 }
 
 fn next_after(is_written: bool) -> Next {
-    if is_written {
-        Next::Change
+    Next::After(if is_written {
+        RESYNC_PERIOD
     } else {
-        Next::After(CONFLICT_REQUEUE)
-    }
+        CONFLICT_REQUEUE
+    })
 }
 
 /// The reason why the BackupBucket of this name cannot be used for the Seed.
@@ -139,7 +147,11 @@ fn bucket_of(seed: &Seed) -> Option<BackupBucket> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+    use http::{Request, Response};
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
     use super::*;
 
     fn seed(backup: &serde_json::Value) -> Seed {
@@ -181,5 +193,25 @@ mod tests {
         assert_eq!(foreign(&seed, &of("a")), None);
         let why = foreign(&seed, &of("b")).unwrap();
         assert!(why.contains("delete this BackupBucket"), "{why}");
+    }
+
+    /// The watch of BackupBuckets reports no bucket that has gone during an interruption.
+    #[tokio::test]
+    async fn a_bucket_that_vanishes_without_an_event_is_created_again_after_a_bounded_time() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "backup"});
+        let seed = Arc::new(seed(&json!({"provider": "local", "credentialsRef": secret})));
+        let mut found = serde_json::to_value(bucket_of(&seed).unwrap()).unwrap();
+        let next = async |found: &serde_json::Value| {
+            let found = found.to_string().into_bytes();
+            let service = service_fn(move |_: Request<Body>| {
+                let found = found.clone();
+                async move { Ok::<_, std::io::Error>(Response::new(Body::from(found))) }
+            });
+            let context = Context::of_simulated_garden(&Client::new(service, "default"));
+            SeedBuckets { context }.apply(Arc::clone(&seed)).await.unwrap()
+        };
+        assert_eq!(next(&found).await, Next::After(RESYNC_PERIOD));
+        found["metadata"]["deletionTimestamp"] = json!("2026-11-30T00:00:00Z");
+        assert_eq!(next(&found).await, Next::After(DELETION_REQUEUE));
     }
 }

@@ -11,7 +11,7 @@ use kube::{
     Api, ResourceExt,
     api::{ListParams, PostParams},
     core::PartialObjectMeta,
-    runtime::{Controller, reflector::ObjectRef, watcher},
+    runtime::{reflector::ObjectRef, watcher},
 };
 use runtime::{
     Error, Result,
@@ -39,7 +39,7 @@ struct ProjectController {
 pub async fn run(context: Context) {
     let projects: Api<Project> = context.garden.cluster_wide();
     let namespaces: Api<Namespace> = context.garden.cluster_wide();
-    let controller = Controller::new(projects.clone(), watcher::Config::default()).watches(
+    let controller = runner::controller(projects.clone(), watcher::Config::default(), |_| None).watches(
         namespaces,
         watcher::Config::default().labels(PROJECT_NAME),
         |namespace| {
@@ -211,5 +211,45 @@ impl ProjectController {
                 entries.items.len()
             )
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+    use http::{Method, Request, Response, StatusCode};
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
+    use super::*;
+
+    /// No watch reports a namespace that has gone during an interruption, or a ResourceQuota.
+    #[tokio::test]
+    async fn a_namespace_or_quota_that_vanishes_without_an_event_is_created_again_after_a_bounded_time() {
+        let project = json!({"metadata": {"name": "dev", "uid": "u"}, "spec": {"namespace": "garden-dev"}});
+        let written = project.to_string().into_bytes();
+        let service = service_fn(move |request: Request<Body>| {
+            let is_list = request.uri().path().ends_with("/namespaces");
+            let (status, body) = match *request.method() {
+                Method::GET if is_list => {
+                    let list =
+                        json!({"kind": "NamespaceList", "apiVersion": "v1", "metadata": {}, "items": []});
+                    (StatusCode::OK, list.to_string().into_bytes())
+                }
+                Method::GET => {
+                    let missing = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                        "reason": "NotFound", "message": "none", "code": 404});
+                    (StatusCode::NOT_FOUND, missing.to_string().into_bytes())
+                }
+                // The answer to a write has no field that the controller reads.
+                _ => (StatusCode::OK, written.clone()),
+            };
+            let answer = Response::builder().status(status).body(Body::from(body));
+            async move { answer }
+        });
+        let context = Context::of_simulated_garden(&Client::new(service, "default"));
+        let project: Project = serde_json::from_value(project).unwrap();
+        let next = ProjectController { context }.apply(Arc::new(project)).await;
+        assert_eq!(next.unwrap(), Next::After(quota::RESYNC_PERIOD));
     }
 }

@@ -17,19 +17,22 @@ use crate::{Context, MANAGER, config::ProjectQuota};
 /// Name of the ResourceQuota in the namespace of each project, as in Gardener.
 const NAME: &str = "gardener";
 
+/// Between two applies. The ResourceQuota is not watched, and an interrupted watch of namespaces reports no
+/// deletion.
+pub(super) const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 /// Between two attempts to write a refused ResourceQuota, which is not watched.
 const REQUEUE_ON_REFUSAL: Duration = Duration::from_secs(60);
 
 /// Applies the ResourceQuota, if the configuration bounds anything. A refusal is reported, and does not stop
-/// the project.
+/// the project. Returns the time of the next check of the namespace and the ResourceQuota.
 pub(super) async fn deploy(context: &Context, project: &Project, namespace: &str) -> Result<Next> {
     let home = &context.config.lease.leader_elect_resource_namespace;
     let Some(quota) = quota(&context.config.project_quota, namespace == home) else {
-        return Ok(Next::Change);
+        return Ok(Next::After(RESYNC_PERIOD));
     };
     let quotas: Api<ResourceQuota> = context.garden.namespaced(namespace);
     match MANAGER.apply(&quotas, &quota).await {
-        Ok(_) => Ok(Next::Change),
+        Ok(_) => Ok(Next::After(RESYNC_PERIOD)),
         Err(error) if is_refusal(&error) => {
             tracing::warn!(namespace, %error, "the bounds of a project are refused");
             let note = format!("the namespace {namespace} of the project is not bounded: {error}");
