@@ -14,8 +14,8 @@ use crate::{age::span, events::time, failure::Failure, session::Session};
 const BEGIN: &str = "Migrating";
 /// Reason of the Event at the end of a move.
 const END: &str = "Restored";
-/// The process that reports the begin and the end. Members of a project may write Events in the name of other
-/// processes (policy `project-event`).
+/// The process that reports the begin and the end. Members of a project may write Events in the name of
+/// processes outside the suite (policy `project-event`).
 const REPORTER: &str = "gardenlet";
 /// Events that an answer of the garden may have.
 const MOST: u32 = 500;

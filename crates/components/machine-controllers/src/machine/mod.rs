@@ -285,8 +285,8 @@ impl Reconciler<Machine> for Machines {
     }
 }
 
-/// The fields of a Machine that wake the controller. The phase is a field, although this controller writes the
-/// phase: a decision between the write and its event was made on the former phase.
+/// The fields of a Machine that wake the controller. The phase is a field, although this controller writes
+/// the phase: a decision between the write and the event of the write was made on the former phase.
 pub fn fingerprint(machine: &Machine) -> Option<u64> {
     let meta = &machine.metadata;
     runner::fingerprint((

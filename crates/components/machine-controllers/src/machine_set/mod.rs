@@ -403,7 +403,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Between the write of a status and the event of that write, a status is compared with the former status.
+    /// Between the write of a status and the event of that write, the former status is compared.
     #[test]
     fn a_written_status_wakes_the_controller() {
         let mut set: MachineSet = serde_json::from_value(json!({

@@ -4,7 +4,7 @@
 //! | file | purpose |
 //! |---|---|
 //! | `connection` | the only place that creates clients; `clusters`: clients of garden, seed and shoot |
-//! | `pooled`, `multiplexed` | a connection for each request under way, or a single connection for all requests |
+//! | `pooled`, `multiplexed` | a connection for each request under way, or a single connection |
 //! | `unprocessed` | repeats requests that an API server has not processed |
 //! | `credentials` | credentials that a user wrote |
 //! | `apply` | server-side apply and merge patches, with a name of the writer |
