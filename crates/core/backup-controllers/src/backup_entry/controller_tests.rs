@@ -23,6 +23,7 @@ use super::*;
 
 const NAME: &str = "shoot--dev--web--uid";
 
+#[allow(clippy::unnecessary_wraps)] // the answer of a service
 fn answer(status: StatusCode, body: &Value) -> Result<Response<Body>, Infallible> {
     let mut answer = Response::new(Body::from(body.to_string().into_bytes()));
     *answer.status_mut() = status;
