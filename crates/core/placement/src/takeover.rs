@@ -137,6 +137,24 @@ mod tests {
         .unwrap()
     }
 
+    /// Otherwise a new reason would count as the statement of an operator that etcd is off.
+    #[test]
+    fn no_report_of_a_seed_counts_as_a_fence_where_silence_is_tolerated() {
+        for reason in REASONS_OF_SEEDS {
+            let condition = json!({"type": OWNERSHIP_VERIFIED, "status": "True", "reason": reason, "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
+            let mut reported = shoot("True", 2, None);
+            reported.status.as_mut().unwrap().conditions = vec![serde_json::from_value(condition).unwrap()];
+            // etcd of a lost shoot is shut.
+            let is_fenced = reason == "Lost";
+            assert_eq!(
+                find_etcd_fence_gap(&reported, true).is_none(),
+                is_fenced,
+                "{reason}"
+            );
+        }
+    }
+
     #[test]
     fn the_report_of_a_source_counts_for_its_epoch_and_terms() {
         let terms = owner_terms::hash(&seed(), 2).unwrap();
