@@ -108,6 +108,7 @@ testkit::scenarios! {
     reports::{
         a_hand_over_leaves_a_shoot_to_restore,
         a_shoot_is_created_once,
+        a_host_reports_no_end_of_a_move_without_a_hand_over,
         a_reported_creation_keeps_no_operator_from_another_seed,
         a_seed_records_no_time_of_a_schedule,
         a_seed_states_nothing_in_the_name_of_an_operator,

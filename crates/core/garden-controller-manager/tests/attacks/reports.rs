@@ -81,6 +81,29 @@ pub async fn a_shoot_is_created_once(garden: &Garden) {
     allowed(write("being-made", operation("Reconcile", "Processing")).await);
 }
 
+/// garden-controller-manager would hand the shoot on without an approval, and the next seed would wait for no
+/// fence.
+pub async fn a_host_reports_no_end_of_a_move_without_a_hand_over(garden: &Garden) {
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let write = |last: Value| garden.patch_status(&a, "not-over", json!({"lastOperation": last}));
+    for last in [("Reconcile", "Succeeded"), ("Migrate", "Processing")] {
+        garden.shoot("not-over", "seed-b", Some("seed-a"), last).await;
+        for state in ["Succeeded", "Aborted"] {
+            let words = format!("may not report status.lastOperation \"Migrate {state}\"");
+            refused(write(operation("Migrate", state)).await, &words);
+        }
+        for state in ["Processing", "Error", "Failed"] {
+            allowed(write(operation("Migrate", state)).await);
+        }
+    }
+    // After the hand-over the next seed writes other fields beside the last operation.
+    garden
+        .shoot("over", "seed-a", Some("seed-a"), ("Migrate", "Aborted"))
+        .await;
+    let other = json!({"observedGeneration": 1});
+    allowed(garden.patch_status(&a, "over", other).await);
+}
+
 /// A hostile host could report a creation before the policy, and a dead host never ends a creation.
 pub async fn a_reported_creation_keeps_no_operator_from_another_seed(garden: &Garden) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
