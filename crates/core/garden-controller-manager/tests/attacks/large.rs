@@ -165,7 +165,7 @@ pub async fn a_full_specification_takes_the_writes_of_others(garden: &Garden) {
 pub async fn a_shoot_has_few_finalizers_and_tolerations(garden: &Garden) {
     let tenant = shoots(&garden.editor_of_shoots(NAMESPACE).await.unwrap());
     let tolerating = |count: usize| {
-        let mut shoot = shoot("counted", &json!({}));
+        let mut shoot = shoot("few-lists", &json!({}));
         shoot.data["spec"]["tolerations"] = tolerations(count);
         shoot
     };
@@ -183,29 +183,29 @@ pub async fn a_shoot_has_few_finalizers_and_tolerations(garden: &Garden) {
     let created = tenant.create(&PostParams::default(), &held(16)).await;
     allowed(created.map(drop));
     refused(
-        garden.patch(&tenant, "counted", with_tolerations(65)).await,
+        garden.patch(&tenant, "few-lists", with_tolerations(65)).await,
         TOO_MANY_TOLERATIONS,
     );
     refused(
-        garden.patch(&tenant, "counted", with_finalizers(17, &[])).await,
+        garden.patch(&tenant, "few-lists", with_finalizers(17, &[])).await,
         TOO_MANY_FINALIZERS,
     );
     // The gardenlet of the seed has room for its finalizer, and the user for no second one.
     let gardenlet: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let own = with_finalizers(16, &["gardener"]);
-    allowed(garden.patch(&gardenlet, "counted", own).await);
+    allowed(garden.patch(&gardenlet, "few-lists", own).await);
     for more in [
         with_finalizers(17, &["gardener"]),
         with_finalizers(16, &["gardener", "gardener"]),
     ] {
-        refused(garden.patch(&tenant, "counted", more).await, TOO_MANY_FINALIZERS);
+        refused(garden.patch(&tenant, "few-lists", more).await, TOO_MANY_FINALIZERS);
     }
     let label = json!({"metadata": {"labels": {"shoot.gardener.cloud/status": "healthy"}}});
-    allowed(garden.patch(&gardenlet, "counted", label).await);
+    allowed(garden.patch(&gardenlet, "few-lists", label).await);
     let ended = json!({"metadata": {"finalizers": null}});
-    allowed(garden.patch(&tenant, "counted", ended).await);
-    garden.patch(&tenant, "counted", confirmation()).await.unwrap();
-    tenant.delete("counted", &DeleteParams::default()).await.unwrap();
+    allowed(garden.patch(&tenant, "few-lists", ended).await);
+    garden.patch(&tenant, "few-lists", confirmation()).await.unwrap();
+    tenant.delete("few-lists", &DeleteParams::default()).await.unwrap();
 }
 
 fn tolerations(count: usize) -> Value {
