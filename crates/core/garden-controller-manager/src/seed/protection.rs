@@ -38,6 +38,9 @@ use crate::{
 /// Requeue interval of a Seed in deletion. Shoots and BackupEntries are watched; the interval covers lost
 /// watch events, and is shorter than the time for which an API server keeps Events (one hour).
 const RESYNC_PERIOD: Duration = Duration::from_secs(600);
+/// The same while only a list shows the object that needs the Seed: the object may go before a watch shows
+/// the object, and then no event wakes the controller.
+const UNKNOWN_USER_PERIOD: Duration = Duration::from_secs(10);
 
 struct SeedProtection {
     context: Context,
@@ -98,25 +101,26 @@ impl Reconciler<Seed> for SeedProtection {
     }
 
     async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
-        let Some(user) = self.find_user(&seed).await? else {
-            return Ok(Next::Change);
+        let (user, period) = match self.find_known_user(&seed) {
+            Some(user) => (user, RESYNC_PERIOD),
+            None => match self.find_unknown_user(&seed).await? {
+                Some(user) => (user, UNKNOWN_USER_PERIOD),
+                None => return Ok(Next::Change),
+            },
         };
         let note = format!("the Seed stays while a Shoot or a BackupEntry needs the Seed: {user}");
         self.context
             .events
             .answer_with_warning(seed.as_ref(), "SeedInUse", &note)
             .await;
-        Ok(Next::After(RESYNC_PERIOD))
+        Ok(Next::After(period))
     }
 }
 
 impl SeedProtection {
-    /// An object that needs the Seed.
-    async fn find_user(&self, seed: &Seed) -> Result<Option<String>> {
-        if let Some(user) = self.find_known_user(seed) {
-            return Ok(Some(user));
-        }
-        // The caches may be older than the last Shoot or BackupEntry, and no field selects former seeds.
+    /// An object that needs the Seed, from the garden: the caches may be older than the last Shoot or
+    /// BackupEntry, and no field selects former seeds.
+    async fn find_unknown_user(&self, seed: &Seed) -> Result<Option<String>> {
         let name = seed.name_any();
         let shoots: Api<Shoot> = self.context.garden.all();
         let all = ListParams::default();
@@ -144,7 +148,7 @@ impl SeedProtection {
         Ok(user)
     }
 
-    /// The same, by the caches alone.
+    /// An object that needs the Seed, from the caches.
     fn find_known_user(&self, seed: &Seed) -> Option<String> {
         let name = seed.name_any();
         let shoots = self.context.shoots.store().state();

@@ -34,9 +34,11 @@ use super::{
 
 /// How long a slot is reserved for a shoot whose approval the cache may not show.
 const RESERVED_FOR: SignedDuration = SignedDuration::from_secs(60);
-/// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load. An
-/// approval that the source has not begun after this time is withdrawn.
+/// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
+/// An approval that the source has not begun after this time is withdrawn. Shorter than [`LONGEST`]: the slot
+/// is idle meanwhile.
+const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 /// How long a shoot whose approval was withdrawn waits, so that waiting shoots get the slot first.
 const WITHDRAWN_FOR: SignedDuration = SignedDuration::from_secs(30);
 
@@ -149,7 +151,7 @@ impl MigrationSlots {
     }
 
     /// Whether the shoot has no approval, because the source has not begun an approved move within
-    /// [`LONGEST`]. Holds for a while after the withdrawal.
+    /// [`BEGUN_WITHIN`]. Holds for a while after the withdrawal.
     #[must_use]
     pub fn is_withdrawn(&self, shoot: &Shoot, now: Timestamp) -> bool {
         let mut withdrawn = lock(&self.withdrawn);
@@ -170,7 +172,7 @@ impl MigrationSlots {
             return false;
         };
         let since = *lock(&self.leaving).entry(key).or_insert(now);
-        now.duration_since(since) > LONGEST
+        now.duration_since(since) > BEGUN_WITHIN
     }
 
     /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit, the longest
@@ -244,7 +246,7 @@ pub fn not_begun(source: &str, destination: &str) -> Verdict {
             "seed {source} has not begun the approved move within {} minutes, so that other shoots get the slot on the way to seed \
              {destination}: the move is approved again when a slot is free; check the gardenlet of seed {source}, or set spec.seedName \
              back to {source}.",
-            LONGEST.as_mins()
+            BEGUN_WITHIN.as_mins()
         ),
     }
 }

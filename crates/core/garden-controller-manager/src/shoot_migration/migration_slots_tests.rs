@@ -144,11 +144,11 @@ fn an_approval_that_its_source_does_not_begin_is_withdrawn() {
     let approved = at("collected", B, Type::Reconcile, State::Succeeded);
     let known = [Arc::clone(&approved)];
     let new_one = |time| slots.reserve(&shoot("new", B), B, None, &known, start + time);
-    for time in [SignedDuration::ZERO, LONGEST] {
+    for time in [SignedDuration::ZERO, BEGUN_WITHIN] {
         assert!(!slots.is_withdrawn(&approved, start + time));
         assert_eq!(new_one(time), Err(NoSlot::Busy(1)), "the approved shoot counts");
     }
-    let late = LONGEST + SignedDuration::from_secs(1);
+    let late = BEGUN_WITHIN + SignedDuration::from_secs(1);
     assert!(slots.is_withdrawn(&approved, start + late));
     slots.release(&approved);
     // Without approval, and with waiting shoots first.
@@ -159,7 +159,7 @@ fn an_approval_that_its_source_does_not_begin_is_withdrawn() {
     assert!(!slots.is_withdrawn(&approved, start + late + WITHDRAWN_FOR));
     let told = not_begun("seed-a", B);
     assert!(
-        !told.ready && told.message.contains("within 15 minutes"),
+        !told.ready && told.message.contains("within 3 minutes"),
         "{told:?}"
     );
 }

@@ -198,14 +198,20 @@ pub async fn a_shoot_has_few_finalizers_and_tolerations(garden: &Garden) {
         with_finalizers(17, &["gardener"]),
         with_finalizers(16, &["gardener", "gardener"]),
     ] {
-        refused(garden.patch(&tenant, "few-lists", more).await, TOO_MANY_FINALIZERS);
+        refused(
+            garden.patch(&tenant, "few-lists", more).await,
+            TOO_MANY_FINALIZERS,
+        );
     }
     let label = json!({"metadata": {"labels": {"shoot.gardener.cloud/status": "healthy"}}});
     allowed(garden.patch(&gardenlet, "few-lists", label).await);
     let ended = json!({"metadata": {"finalizers": null}});
     allowed(garden.patch(&tenant, "few-lists", ended).await);
     garden.patch(&tenant, "few-lists", confirmation()).await.unwrap();
-    tenant.delete("few-lists", &DeleteParams::default()).await.unwrap();
+    tenant
+        .delete("few-lists", &DeleteParams::default())
+        .await
+        .unwrap();
 }
 
 fn tolerations(count: usize) -> Value {

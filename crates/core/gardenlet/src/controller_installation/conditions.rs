@@ -183,12 +183,6 @@ fn has_acted(resource: &ManagedResource, checksum: &str) -> bool {
     })
 }
 
-/// Whether the resource-manager reports the objects with this checksum as applied.
-pub(super) fn is_applied(resource: Option<&ManagedResource>, checksum: &str) -> bool {
-    let [installed, ..] = of_resource(resource, Some(checksum));
-    installed.status == ConditionStatus::True
-}
-
 /// `Healthy`, if all objects are healthy but the extension no longer renews its Lease. A failure that the
 /// resource-manager reports takes precedence, because that failure is nearer to the cause.
 pub(super) fn without_sign_of_life(told: &mut [ConditionReport], lease: &str, renewed: Timestamp) {
@@ -249,19 +243,6 @@ mod tests {
         assert_eq!(installed(2, "old", Some("a")), (False, "InstallationPending"));
         assert_eq!(installed(2, "a", None), (False, "InstallationPending"));
         assert_eq!(statuses(None, Some("a"))[0], (False, "InstallationPending"));
-    }
-
-    /// Only such objects need no further write.
-    #[test]
-    fn objects_that_are_not_reported_as_applied_are_not_applied() {
-        let applied = resource(2, "a", GOOD);
-        assert!(is_applied(Some(&applied), "a"));
-        assert!(!is_applied(Some(&applied), "b"));
-        assert!(!is_applied(None, "a"));
-        for status in ["False", "Progressing", "Unknown"] {
-            let failed = resource(2, "a", &[("ResourcesApplied", status)]);
-            assert!(!is_applied(Some(&failed), "a"), "{status}");
-        }
     }
 
     #[test]

@@ -53,19 +53,16 @@ impl Release<'_> {
         Ok(manifests.checksum())
     }
 
-    /// Whether the seed has the namespace, and the resource-manager reports the objects with this checksum as
-    /// applied. Otherwise a part of the release may be lost, and only a further write restores the part.
+    /// Whether the seed has the namespace, and the ManagedResource with the content of this checksum. Otherwise a
+    /// part of the release is lost, and only a further write restores the part. Whether the objects are applied
+    /// does not count: a chart with random content differs in each rendering, and would never be applied.
     pub(super) async fn is_current(&self, namespace: &str, checksum: &str) -> Result<bool> {
         let namespaces: Api<Namespace> = self.seed.cluster_wide();
         let found = namespaces.get_opt(namespace).await;
         let found = found.context(format_args!("could not read Namespace {namespace}"))?;
-        let resource = self.resource().await?;
-        Ok(is_complete(
-            self.registration,
-            found.as_ref(),
-            resource.as_ref(),
-            checksum,
-        ))
+        let name = Self::resource_name(self.registration);
+        Ok(found.is_some_and(|found| is_usable(&found, self.registration))
+            && manifests::is_written_in_seed(self.seed, GARDEN_NAMESPACE, &name, checksum).await?)
     }
 
     /// A namespace that existed before has a different owner. Objects of that owner would count as objects of
@@ -138,18 +135,10 @@ fn is_own(namespace: &Namespace, registration: &str) -> bool {
     owner.is_some_and(|owner| owner == registration)
 }
 
-/// Whether the namespace and the objects with this checksum are complete. The namespace is no object of the
+/// Whether the namespace was made for this registration, and stays. The namespace is no object of the
 /// ManagedResource.
-fn is_complete(
-    registration: &str,
-    namespace: Option<&Namespace>,
-    resource: Option<&ManagedResource>,
-    checksum: &str,
-) -> bool {
-    let is_usable = |namespace: &Namespace| {
-        namespace.metadata.deletion_timestamp.is_none() && is_own(namespace, registration)
-    };
-    namespace.is_some_and(is_usable) && conditions::is_applied(resource, checksum)
+fn is_usable(namespace: &Namespace, registration: &str) -> bool {
+    namespace.metadata.deletion_timestamp.is_none() && is_own(namespace, registration)
 }
 
 #[cfg(test)]
@@ -164,32 +153,13 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     }
 
-    fn resource(applied: &str) -> ManagedResource {
-        let time = "2026-01-01T00:00:00Z";
-        let applied = json!({"type": "ResourcesApplied", "status": applied, "reason": "R", "message": "m",
-            "lastTransitionTime": time, "lastUpdateTime": time});
-        serde_json::from_value(json!({
-            "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
-            "metadata": {"name": "extension-a", "generation": 1}, "spec": {"secretRefs": []},
-            "status": {"observedGeneration": 1, "secretsDataChecksum": "c", "conditions": [applied]},
-        }))
-        .unwrap()
-    }
-
-    /// A user or a restore of the seed's etcd takes a part away. The inputs of the chart stay the same.
+    /// A user deletes the namespace. The inputs of the chart stay the same.
     #[test]
-    fn a_release_that_lacks_a_part_is_written_again() {
+    fn a_release_without_a_namespace_of_its_own_is_written_again() {
         let own = json!({REGISTRATION_NAME: "a"});
-        let (kept, applied) = (namespace(&own, None), resource("True"));
-        let is_kept = |namespace, resource| is_complete("a", namespace, resource, "c");
-        assert!(is_kept(Some(&kept), Some(&applied)));
-        assert!(!is_kept(None, Some(&applied)), "without the namespace");
+        assert!(is_usable(&namespace(&own, None), "a"));
         let going = namespace(&own, Some("2026-01-01T00:00:00Z"));
-        assert!(!is_kept(Some(&going), Some(&applied)), "the namespace is deleted");
-        let foreign = namespace(&json!({}), None);
-        assert!(!is_kept(Some(&foreign), Some(&applied)), "without the label");
-        assert!(!is_kept(Some(&kept), None), "without the ManagedResource");
-        let failed = resource("False");
-        assert!(!is_kept(Some(&kept), Some(&failed)), "without the Secret");
+        assert!(!is_usable(&going, "a"), "the namespace is deleted");
+        assert!(!is_usable(&namespace(&json!({}), None), "a"), "without the label");
     }
 }

@@ -308,7 +308,9 @@ impl ShootReconciler {
         let type_ = operation.type_();
         let written = if operation == Operation::Migrate {
             Box::pin(report_before_hand_over(context, traveller)).await?;
-            self.hand_over(writer, &findings.end).await?
+            let written = self.hand_over(writer, &findings.end).await?;
+            leave::note_hand_over(context, &written).await;
+            written
         } else {
             let settled = status::settled(traveller, operation, clock::now_k8s());
             let seed = &context.seed_name;
@@ -349,7 +351,6 @@ impl ShootReconciler {
             return Ok(Next::Change);
         }
         if operation == Operation::Migrate {
-            leave::note_hand_over(context, written).await;
             state_left_out::report(context, written).await;
             // The seed has role `Former` now, and begins to clean up.
             return Ok(Next::After(CONFLICT_REQUEUE));

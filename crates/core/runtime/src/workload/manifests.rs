@@ -175,6 +175,50 @@ pub async fn remove(
     apply::delete(&secrets, &secret_name(name)).await
 }
 
+/// Whether the Secret of the manifests has the content with this checksum, and the ManagedResource of the seed
+/// names the Secret. Not whether the objects are applied.
+///
+/// # Errors
+/// The seed cannot be read.
+pub async fn is_written_in_seed(seed: &Seed, namespace: &str, name: &str, checksum: &str) -> Result<bool> {
+    let secrets: Api<Secret> = seed.namespaced(namespace);
+    let secret = secrets.get_opt(&secret_name(name)).await;
+    let secret = secret.context(format_args!("could not read the Secret {}", secret_name(name)))?;
+    let resources: Api<ManagedResource> = seed.namespaced(namespace);
+    let resource = resources.get_opt(name).await;
+    let resource = resource.context(format_args!("could not read the ManagedResource {name}"))?;
+    Ok(is_complete_in_seed(
+        name,
+        secret.as_ref(),
+        resource.as_ref(),
+        checksum,
+    ))
+}
+
+fn is_complete_in_seed(
+    name: &str,
+    secret: Option<&Secret>,
+    resource: Option<&ManagedResource>,
+    wanted: &str,
+) -> bool {
+    let secret_name = secret_name(name);
+    let has_content = |secret: &Secret| {
+        let data = secret.data.iter().flatten();
+        checksum(data.map(|(key, value)| (format!("{secret_name}/{key}"), &value.0))) == wanted
+    };
+    let names_secret = |resource: &ManagedResource| {
+        let spec = &resource.spec;
+        resource.metadata.deletion_timestamp.is_none()
+            && spec.class.as_deref() == Some(SEED_CLASS)
+            && spec
+                .secret_refs
+                .iter()
+                .map(|secret| &secret.name)
+                .eq([&secret_name])
+    };
+    secret.is_some_and(has_content) && resource.is_some_and(names_secret)
+}
+
 /// The name of the Secret that holds the manifests of the ManagedResource of this name.
 #[must_use]
 pub fn secret_name(name: &str) -> String {
@@ -239,6 +283,36 @@ mod tests {
         assert!(matches!(looked(2, &other, "True"), WaitState::Wait(_)));
         assert!(matches!(looked(2, &wanted, "False"), WaitState::Wait(why) if why == "said so"));
         assert!(matches!(check(None, &wanted), WaitState::Fail(_)));
+    }
+
+    #[test]
+    fn manifests_that_lack_a_part_are_not_written() {
+        let manifests = manifests("A").in_seed();
+        let checksum = manifests.checksum();
+        let secret = manifests.secret();
+        let resource = |class: Option<&str>, secret: &str| {
+            let spec = ManagedResourceSpec {
+                class: class.map(str::to_owned),
+                secret_refs: vec![LocalObjectReference {
+                    name: secret.to_owned(),
+                }],
+                ..ManagedResourceSpec::default()
+            };
+            ManagedResource::new("m", spec)
+        };
+        let whole = resource(Some(SEED_CLASS), "managedresource-m");
+        let is_written = |secret, resource| is_complete_in_seed("m", secret, resource, &checksum);
+        assert!(is_written(Some(&secret), Some(&whole)));
+        assert!(!is_written(None, Some(&whole)), "without the Secret");
+        assert!(!is_written(Some(&secret), None), "without the ManagedResource");
+        let emptied = Secret::default();
+        assert!(!is_written(Some(&emptied), Some(&whole)), "with other content");
+        for other in [
+            resource(None, "managedresource-m"),
+            resource(Some(SEED_CLASS), "other"),
+        ] {
+            assert!(!is_written(Some(&secret), Some(&other)), "{:?}", other.spec);
+        }
     }
 
     #[test]

@@ -133,7 +133,9 @@ fn describe_other_end(shoot: &Shoot, seed: &str, end: &SealedEpoch) -> Option<St
         |reported: &SealedEpoch| (&reported.snapshot, &reported.sha256) == (&end.snapshot, &end.sha256);
     let reported = reported.filter(|reported| reported.epoch == end.epoch && !is_same(reported))?;
     Some(format!(
-        "the Shoot was handed over with snapshot {} of revision {} (status.ownership.sealed), and etcd-main in seed {seed} has ended at          revision {}, with snapshot {} in the bucket of the seed: the gardenlet of the seed has not written this hand-over. Withdraw the          certificate of the gardenlet",
+        "the Shoot was handed over with snapshot {} of revision {} (status.ownership.sealed), and etcd-main in seed {seed} has ended at \
+         revision {}, with snapshot {} in the bucket of the seed: the gardenlet of the seed has not written this hand-over. Withdraw the \
+         certificate of the gardenlet",
         reported.snapshot, reported.revision, end.revision, end.snapshot
     ))
 }
