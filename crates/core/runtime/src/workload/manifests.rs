@@ -301,18 +301,18 @@ mod tests {
             ManagedResource::new("m", spec)
         };
         let whole = resource(Some(SEED_CLASS), "managedresource-m");
-        let is_written = |secret, resource| is_complete_in_seed("m", secret, resource, &checksum);
+        let is_written = |secret: Option<&Secret>, resource: Option<&ManagedResource>| {
+            is_complete_in_seed("m", secret, resource, &checksum)
+        };
         assert!(is_written(Some(&secret), Some(&whole)));
         assert!(!is_written(None, Some(&whole)), "without the Secret");
         assert!(!is_written(Some(&secret), None), "without the ManagedResource");
         let emptied = Secret::default();
         assert!(!is_written(Some(&emptied), Some(&whole)), "with other content");
-        for other in [
-            resource(None, "managedresource-m"),
-            resource(Some(SEED_CLASS), "other"),
-        ] {
-            assert!(!is_written(Some(&secret), Some(&other)), "{:?}", other.spec);
-        }
+        let foreign = resource(None, "managedresource-m");
+        assert!(!is_written(Some(&secret), Some(&foreign)), "of the shoot");
+        let other = resource(Some(SEED_CLASS), "other");
+        assert!(!is_written(Some(&secret), Some(&other)), "with another Secret");
     }
 
     #[test]
