@@ -17,7 +17,7 @@ use runtime::{
 };
 use serde_json::Value;
 
-use super::{chart::namespace_of, conditions};
+use super::chart::namespace_of;
 use crate::MANAGER;
 
 /// Limit for the deletion of the objects, and then of the namespace. A longer deletion is retried.
