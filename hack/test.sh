@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 # How many seconds all tests may take once they are built. Thrice what they take on two busy cores.
 LIMIT=${REPOT_TEST_LIMIT:-3000}
 
-hack/packages.sh protobuf-compiler knot knot-dnsutils haproxy iptables util-linux
+hack/packages.sh protobuf-compiler knot knot-dnsutils haproxy iptables util-linux jq
 hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kube-scheduler kubectl helm s3s-fs moto aws-cloud-controller-manager
 # Servers that a whole test binary shares end with it, but nobody removes their folders: they are made below this one.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")

@@ -16,6 +16,10 @@ use crate::states;
 /// Commands that are not run, and why. Each must stand in the documentation.
 const NOT_RUN: &[(&str, &str)] = &[
     (
+        r#"kubectl -n garden-dev patch shoot demo --type=merge -p '{"metadata":{"finalizers":null}}'"#,
+        "the Shoot ends, and later commands need the Shoot",
+    ),
+    (
         r#"kubectl patch seed seed-a --type=merge -p '{"metadata":{"finalizers":null}}'"#,
         "the Seed has no finalizer here, so it is gone already",
     ),
