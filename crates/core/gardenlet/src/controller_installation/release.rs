@@ -53,9 +53,10 @@ impl Release<'_> {
         Ok(manifests.checksum())
     }
 
-    /// Whether the seed has the namespace, and the ManagedResource with the content of this checksum. Otherwise a
-    /// part of the release is lost, and only a further write restores the part. Whether the objects are applied
-    /// does not count: a chart with random content differs in each rendering, and would never be applied.
+    /// Whether the seed has the namespace, and the ManagedResource with the content of this checksum.
+    /// Otherwise a part of the release is lost, and only a further write restores the part. Whether the
+    /// objects are applied does not count: a chart with random content differs in each rendering, and would
+    /// never be applied.
     pub(super) async fn is_current(&self, namespace: &str, checksum: &str) -> Result<bool> {
         let namespaces: Api<Namespace> = self.seed.cluster_wide();
         let found = namespaces.get_opt(namespace).await;

@@ -175,8 +175,8 @@ pub async fn remove(
     apply::delete(&secrets, &secret_name(name)).await
 }
 
-/// Whether the Secret of the manifests has the content with this checksum, and the ManagedResource of the seed
-/// names the Secret. Not whether the objects are applied.
+/// Whether the Secret of the manifests has the content with this checksum, and the ManagedResource of the
+/// seed names the Secret. Not whether the objects are applied.
 ///
 /// # Errors
 /// The seed cannot be read.
