@@ -19,17 +19,16 @@ use api::{
 };
 use futures::FutureExt as _;
 use gardenlet::shoot;
-use http::Method;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use runtime::clock;
 use serde_json::{Value, json};
-use testkit::{Asked, Relay, apply};
+use testkit::{Relay, apply};
 use tokio::task::JoinSet;
 
-use ground::{CORE, Ground, NAMESPACE, PROJECT, context::context};
+use ground::{CORE, Ground, NAMESPACE, PROJECT, context::context, is_write_of_status};
 
 /// The Shoot in the garden before a write of the gardenlet.
 #[derive(Clone, Debug)]
@@ -183,16 +182,5 @@ fn before_write(shoot: &Shoot) -> ShootBeforeWrite {
     ShootBeforeWrite {
         requests_operation: shoot.annotations().contains_key(OPERATION),
         state: last.map(|last| last.state),
-    }
-}
-
-/// Whether a write of Shoot `web` is a write of the status. `None` for a different request.
-fn is_write_of_status(asked: &Asked) -> Option<bool> {
-    let shoot = format!("/apis/{CORE}/namespaces/{PROJECT}/shoots/web");
-    let path = asked.path.split('?').next().unwrap_or_default();
-    match path.strip_prefix(&shoot) {
-        Some("") if asked.method == Method::PATCH => Some(false),
-        Some("/status") if asked.method == Method::PATCH => Some(true),
-        _ => None,
     }
 }

@@ -12,17 +12,16 @@ use anyhow::{Result, ensure};
 use api::{constants::OPERATION, gardencore::Shoot};
 use futures::FutureExt as _;
 use gardenlet::shoot;
-use http::Method;
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
 };
 use placement::{is_hosted, is_kept};
 use serde_json::json;
-use testkit::{Asked, Relay, apply};
+use testkit::{Relay, apply};
 use tokio::task::JoinSet;
 
-use ground::{CORE, Ground, PROJECT, context::context};
+use ground::{CORE, Ground, PROJECT, context::context, is_write_of_status};
 
 /// A finalizer of the user.
 const OWN: &str = "example.org/own";
@@ -94,15 +93,4 @@ fn remove_before_first_write(relay: &Relay, shoots: Api<Shoot>) -> Arc<Mutex<Vec
         .boxed()
     });
     writes
-}
-
-/// Whether a write of Shoot `web` is a write of the status. `None` for a different request.
-fn is_write_of_status(asked: &Asked) -> Option<bool> {
-    let shoot = format!("/apis/{CORE}/namespaces/{PROJECT}/shoots/web");
-    let path = asked.path.split('?').next().unwrap_or_default();
-    match path.strip_prefix(&shoot) {
-        Some("") if asked.method == Method::PATCH => Some(false),
-        Some("/status") if asked.method == Method::PATCH => Some(true),
-        _ => None,
-    }
 }

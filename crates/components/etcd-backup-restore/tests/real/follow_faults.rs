@@ -2,8 +2,17 @@
 //! local etcd that refuses revisions.
 
 use crate::follow::{assert_equal, pair};
-use crate::lab::{EtcdServer, Follower, Lab, Server, eventually, noise, op_put, run};
+use crate::lab::{EtcdServer, Follower, Lab, Ran, Server, eventually, noise, op_put, run};
 use futures::StreamExt;
+
+fn assert_history_differs(ran: &Ran) {
+    assert!(!ran.success, "{}", ran.json);
+    assert!(
+        ran.errors.contains("EtcdDiverged: the history of the local etcd"),
+        "{}",
+        ran.errors
+    );
+}
 
 /// A lease that ended at the local etcd while no follower renewed the lease makes such a begin.
 #[tokio::test(flavor = "multi_thread")]
@@ -24,12 +33,7 @@ async fn a_begin_that_differs_is_noticed_when_deltas_are_read_first() {
     let until = format!("--until-revision={revision}");
     let more = [&*until, "--max-watched-revisions=1"];
     let ran = Follower::run(&lab, "p", &source, &local, &more).await;
-    assert!(!ran.success, "{}", ran.json);
-    assert!(
-        ran.errors.contains("EtcdDiverged: the history of the local etcd"),
-        "{}",
-        ran.errors
-    );
+    assert_history_differs(&ran);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,12 +47,7 @@ async fn a_follower_that_has_nothing_to_do_compares_the_history() {
     let revision = source.put_key("/own", "x").await;
     let until = format!("--until-revision={revision}");
     let ran = Follower::run(&lab, "p", &source, &local, &[&until]).await;
-    assert!(!ran.success, "{}", ran.json);
-    assert!(
-        ran.errors.contains("EtcdDiverged: the history of the local etcd"),
-        "{}",
-        ran.errors
-    );
+    assert_history_differs(&ran);
 }
 
 /// A volume that was put back, or an endpoint of a different etcd, makes such a source.

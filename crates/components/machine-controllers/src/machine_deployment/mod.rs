@@ -429,14 +429,14 @@ fn failed_machine(machine: &Machine) -> FailedMachine {
 /// for a set.
 pub fn fingerprint(deployment: &MachineDeployment) -> Option<u64> {
     let meta = &deployment.metadata;
-    let status = deployment.status.clone().unwrap_or_default();
+    let status = deployment.status.as_ref();
     runner::fingerprint((
         &meta.uid,
         meta.generation,
         meta.deletion_timestamp.is_some(),
         &meta.finalizers,
-        (status.replicas, status.updated_replicas, status.ready_replicas),
-        (status.available_replicas, status.failed_machines.len()),
+        status.map(|status| (status.replicas, status.updated_replicas, status.ready_replicas)),
+        status.map(|status| (status.available_replicas, status.failed_machines.len())),
     ))
 }
 

@@ -373,14 +373,14 @@ fn in_place_patch(now: &MachineSpec, template: &MachineSpec) -> Option<serde_jso
 /// status.
 pub fn fingerprint(set: &MachineSet) -> Option<u64> {
     let meta = &set.metadata;
-    let status = set.status.clone().unwrap_or_default();
+    let status = set.status.as_ref();
     runner::fingerprint((
         &meta.uid,
         meta.generation,
         meta.deletion_timestamp.is_some(),
         &meta.finalizers,
-        (status.replicas, status.ready_replicas, status.available_replicas),
-        status.failed_machines.len(),
+        status.map(|status| (status.replicas, status.ready_replicas, status.available_replicas)),
+        status.map(|status| status.failed_machines.len()),
     ))
 }
 

@@ -13,13 +13,14 @@ use api::{
     constants::{CONFIRMATION_DELETION, PROJECT_NAME, finalizer::GARDENER},
     gardencore::{Seed, Shoot},
 };
+use http::Method;
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams},
 };
 use runtime::client::wait::{self, WaitState};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, NameServer, WaitBound, apply, eventually};
+use testkit::{Asked, ControlPlane, NameServer, WaitBound, apply, eventually};
 use tokio::time::{Instant, sleep};
 
 pub const PROJECT: &str = "garden-dev";
@@ -150,4 +151,15 @@ fn garden(authority: &str, checks_owners: bool) -> Vec<Value> {
                 "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
                 "settings": {"ownerChecks": checks}}}),
     ]
+}
+
+/// Whether a write of Shoot `web` is a write of the status. `None` for a different request.
+pub fn is_write_of_status(asked: &Asked) -> Option<bool> {
+    let shoot = format!("/apis/{CORE}/namespaces/{PROJECT}/shoots/web");
+    let path = asked.path.split('?').next().unwrap_or_default();
+    match path.strip_prefix(&shoot) {
+        Some("") if asked.method == Method::PATCH => Some(false),
+        Some("/status") if asked.method == Method::PATCH => Some(true),
+        _ => None,
+    }
 }
