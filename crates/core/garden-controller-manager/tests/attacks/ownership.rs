@@ -206,14 +206,14 @@ pub async fn a_hand_over_that_comes_late_is_refused(garden: &Garden) {
     // shoot, after this seed is removed from the former seeds, and after the shoot is back.
     let restoring = json!({"lastOperation": operation("Restore", "Processing")});
     allowed(garden.patch_status(&b, "late", restoring.clone()).await);
+    // By two policies, in no order.
     refused(
         write(hand_over.clone(), None).await,
-        "may only take its own entry out of status.formerSeeds",
+        "the gardenlet of seed \"seed-a\"",
     );
     garden
         .status(&admin, "late", json!({"formerSeeds": [], "migration": null}))
         .await;
-    // By two policies, in no order.
     refused(
         write(hand_over.clone(), None).await,
         "the gardenlet of seed \"seed-a\" may not",
