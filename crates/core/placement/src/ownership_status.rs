@@ -7,7 +7,7 @@ use api::gardencore::{
 };
 use ownership::{Chain, Ownership, Phase, SeedEpoch};
 
-use crate::{Journey, hosting_seed, journey, status};
+use crate::{Journey, has_earlier_epoch, hosting_seed, journey, status};
 
 /// The reason why a Shoot's status is not a complete ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,8 +36,9 @@ pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
         Some(phase) => phase_of(phase),
         None => match journey(shoot) {
             Journey::Settled | Journey::Leaving => Phase::Held,
-            // The seed restores a shoot that was never handed over.
-            Journey::Restoring if status.epoch() == 1 => Phase::Held,
+            // The shoot was never handed over: each hand-over raises the epoch. The seed restores the shoot in
+            // place, or has reported a hand-over without writing a hand-over.
+            Journey::Arriving | Journey::Restoring if !has_earlier_epoch(shoot) => Phase::Held,
             Journey::Arriving | Journey::Restoring => return Err(NotRecorded::Unfinished),
         },
     };
@@ -165,8 +166,11 @@ mod tests {
     #[case(json!({"seedName": "a", "lastOperation": last("Reconcile", "Error")}), Ok(Phase::Held))]
     #[case(json!({"seedName": "a", "lastOperation": last("Migrate", "Pending")}), Ok(Phase::Held))]
     #[case(json!({"seedName": "a", "lastOperation": last("Migrate", "Processing")}), Ok(Phase::Held))]
-    #[case(json!({"seedName": "a", "lastOperation": last("Migrate", "Succeeded")}), Err(NotRecorded::Unfinished))]
-    #[case(json!({"seedName": "a", "lastOperation": last("Migrate", "Aborted")}), Err(NotRecorded::Unfinished))]
+    #[case(json!({"seedName": "a", "lastOperation": last("Migrate", "Succeeded")}), Ok(Phase::Held))]
+    #[case(json!({"seedName": "a", "ownership": {"epoch": 1}, "lastOperation": last("Migrate", "Aborted")}), Ok(Phase::Held))]
+    #[case(json!({"seedName": "a", "ownership": {"epoch": 2}, "lastOperation": last("Migrate", "Succeeded")}), Err(NotRecorded::Unfinished))]
+    #[case(json!({"seedName": "a", "ownership": {"epoch": 2}, "lastOperation": last("Migrate", "Aborted")}), Err(NotRecorded::Unfinished))]
+    #[case(json!({"seedName": "a", "ownership": {"epoch": 1, "source": {"name": "b", "epoch": 0}}, "lastOperation": last("Migrate", "Aborted")}), Err(NotRecorded::Unfinished))]
     #[case(json!({"seedName": "a", "lastOperation": last("Restore", "Failed")}), Ok(Phase::Held))]
     #[case(json!({"seedName": "a", "ownership": {"epoch": 2}, "lastOperation": last("Restore", "Failed")}), Err(NotRecorded::Unfinished))]
     #[case(json!({"seedName": "a", "lastOperation": last("Restore", "Succeeded")}), Ok(Phase::Held))]

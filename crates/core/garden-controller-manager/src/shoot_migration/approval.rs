@@ -9,6 +9,7 @@
 //! | is leaving | none: the move was cancelled | none |
 //! | has arrived, no restore has begun | to another destination, which is ready | the same, and a hand-on |
 //! | has arrived, no restore has begun | back to a former seed | unchanged: only a takeover gives it back |
+//! | has arrived, and no former seed has the epoch before | any | unchanged: no hand-over is known |
 //! | is being restored | any | unchanged |
 //!
 //! Guarantees: once a move has begun, its specification does not change until the restore is recorded as
@@ -17,7 +18,7 @@
 
 use api::{
     gardencore::{
-        Shoot,
+        Shoot, ShootStatus,
         shoot::{FormerSeed, MigrationApproval, Ownership, OwnershipPhase, SourceBucket},
     },
     meta::{LastOperationState as State, PackedExtension},
@@ -95,6 +96,15 @@ fn nothing_was_begun(shoot: &Shoot) -> bool {
     let phase = status.and_then(|status| status.ownership.as_ref()?.phase);
     last.is_some_and(|last| last.state == State::Succeeded)
         && phase.is_none_or(|phase| phase == OwnershipPhase::Claiming)
+        && was_handed_over(shoot)
+}
+
+/// Whether a former seed had the epoch before. Each hand-over raises the epoch and adds the source in the same
+/// write. Without that entry a host has only reported a hand-over, and serves the shoot.
+fn was_handed_over(shoot: &Shoot) -> bool {
+    let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
+    let mut formers = former_seeds::entries(shoot).iter();
+    epoch > 1 && formers.any(|former| former.epoch == epoch - 1)
 }
 
 /// Whether the shoot was on that seed and the seed has not cleaned up. Only a takeover gives the shoot back,

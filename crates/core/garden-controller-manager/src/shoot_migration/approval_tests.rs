@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use api::{
-    gardencore::{ShootSpec, ShootStatus},
+    gardencore::ShootSpec,
     meta::{LastOperation, LastOperationType as Type},
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -237,4 +237,31 @@ fn a_shoot_that_nobody_has_begun_to_restore_is_handed_on() {
             .hand_on,
         None
     );
+}
+
+/// The host reports a hand-over that never came. The next seed would then get the shoot without an approval
+/// and without a fence.
+#[test]
+fn a_host_that_only_reports_a_hand_over_hands_nothing_on() {
+    let former = |name: &str, epoch| FormerSeed {
+        name: name.into(),
+        epoch,
+    };
+    for (epoch, former_seeds, is_handed_on) in [
+        (None, vec![], false),
+        (Some(1), vec![former("c", 0)], false),
+        (Some(2), vec![], false),
+        (Some(3), vec![former("c", 1)], false),
+        (Some(3), vec![former("c", 1), former("d", 2)], true),
+    ] {
+        let mut reported = with(shoot("b", "a", 4, "1.34.0", ARRIVED), Some(approved()));
+        let status = reported.status.as_mut().unwrap();
+        status.ownership = epoch.map(Ownership::of_epoch);
+        status.former_seeds = former_seeds;
+        let decision = decide(&reported, true).unwrap();
+        assert_eq!(decision.hand_on.is_some(), is_handed_on, "{epoch:?}");
+        if !is_handed_on {
+            assert_eq!(decision.approval, Some(approved()), "{epoch:?}");
+        }
+    }
 }

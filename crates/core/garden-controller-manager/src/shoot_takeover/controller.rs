@@ -18,6 +18,7 @@ use kube::{
     Api, ResourceExt,
     runtime::{reflector::ObjectRef, watcher},
 };
+use placement::{Journey, journey};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -357,10 +358,12 @@ impl ShootTakeover {
     }
 
     async fn report_renewal(&self, shoot: &Shoot, epoch: i64, approval: Option<&OwnershipApproval>) {
-        let why = approval.map_or(
-            "the move was cancelled after its source had begun to seal",
-            |approval| approval.reason.trim_end_matches('.'),
-        );
+        let without_request = if journey(shoot) == Journey::Settled {
+            "the seed had recorded phase Sealing without a move"
+        } else {
+            "the move was cancelled after its source had begun to seal"
+        };
+        let why = approval.map_or(without_request, |approval| approval.reason.trim_end_matches('.'));
         let note = format!("{why}: the shoot goes on in epoch {epoch} where it is, with its data");
         tracing::info!(
             shoot = shoot.name_any(),

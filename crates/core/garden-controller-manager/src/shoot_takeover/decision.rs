@@ -13,9 +13,10 @@
 //!
 //! Once the planned move by force is approved, the annotation is removed.
 //!
-//! A move that was cancelled after its source had begun to seal (`Sealing`) needs no approval. The source
-//! keeps the shoot in a new epoch, because a sealed epoch never serves again. `renewal` decides about a new
-//! epoch on an operator's request, `statement` about a statement on former seeds of a claimed shoot.
+//! A move that was cancelled after its source had begun to seal (`Sealing`) needs no approval. Nor does a
+//! shoot whose seed has recorded `Sealing` without a move. The source keeps the shoot in a new epoch, because
+//! a sealed epoch never serves again. `renewal` decides about a new epoch on an operator's request,
+//! `statement` about a statement on former seeds of a claimed shoot.
 
 use std::time::Duration;
 
@@ -93,10 +94,16 @@ pub fn is_open(facts: &Facts<'_>) -> bool {
 
 /// The new ownership of a shoot that its own seed must take back, or has begun to take back, although its
 /// epoch is being sealed. `None` for a shoot that is to move, even if its seed reports a restore.
+///
+/// Also for a shoot that is to be reconciled: its seed records phase `Sealing` without a move, and no later
+/// reconciliation would begin.
 #[must_use]
 pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
     let is_kept = !placement::is_move_wanted(shoot) || shoot.metadata.deletion_timestamp.is_some();
-    let is_taken_back = placement::wanted(shoot) == OwnerAction::Operation(Operation::Restore);
+    let is_taken_back = matches!(
+        placement::wanted(shoot),
+        OwnerAction::Operation(Operation::Restore | Operation::Reconcile)
+    );
     let now = placement::ownership_status::ownership(shoot).ok()?;
     if !is_kept || !is_taken_back || now.phase != Phase::Sealing {
         return None;

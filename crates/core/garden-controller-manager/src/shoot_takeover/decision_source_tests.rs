@@ -1,5 +1,5 @@
-//! A source that is silent for the grace, a source that is alive and fails, and a source that a person states
-//! to be off.
+//! A source that is silent for the grace, a source that is alive and fails, a source that a person states to
+//! be off, and a source that reports steps of a move without a move.
 
 use super::*;
 use crate::shoot_takeover::obstacle::FAILING_AFTER;
@@ -424,4 +424,57 @@ fn a_shoot_whose_creation_never_ended_is_not_taken_over() {
         ..asked()
     };
     assert_eq!(approved_by(&claims.decide()), Some(ApprovedBy::Operator));
+}
+
+/// Otherwise a host keeps each reconciliation of the shoot back, until an operator requests a new epoch.
+#[test]
+fn a_seal_without_a_move_begins_a_new_epoch() {
+    let sealed = |to, last| Known {
+        to,
+        last,
+        ownership: json!({"epoch": 1, "phase": "Sealing"}),
+        ..facts()
+    };
+    for last in [
+        "Create Succeeded",
+        "Reconcile Processing",
+        "Reconcile Succeeded",
+        "Restore Succeeded",
+    ] {
+        let Decision::Renew {
+            becomes,
+            approval: None,
+        } = sealed("a", last).decide()
+        else {
+            panic!("{last}: {:?}", sealed("a", last).decide());
+        };
+        assert_eq!((becomes.now.seed.as_str(), becomes.now.epoch), ("a", 2));
+        // The move goes on, or begins.
+        let decision = sealed("b", last).decide();
+        assert!(!matches!(decision, Decision::Renew { .. }), "{decision:?}");
+    }
+    // A creation without an end has no data that a new epoch could begin with.
+    let decision = sealed("a", "Create Processing").decide();
+    assert!(!matches!(decision, Decision::Renew { .. }), "{decision:?}");
+}
+
+/// Otherwise a host refuses each takeover for good by a single report. No hand-over leaves the epoch at 1.
+#[test]
+fn a_shoot_that_was_never_handed_over_is_taken_over_whatever_its_host_reports() {
+    for last in ["Migrate Succeeded", "Migrate Aborted"] {
+        for ownership in [Value::Null, json!({"epoch": 1})] {
+            let known = Known {
+                last,
+                ownership,
+                ..asked()
+            };
+            assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator), "{last}");
+        }
+        let handed_over = Known {
+            last,
+            ownership: json!({"epoch": 2}),
+            ..asked()
+        };
+        refused(&handed_over, "its phases are not recorded");
+    }
 }
