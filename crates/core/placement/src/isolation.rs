@@ -24,7 +24,7 @@ pub enum Isolation {
     /// This one is cut off, by its provider's ID of it.
     CutOff(String),
     /// This one was cut off, or on its way there or back, where the shoot comes from. It is restored as it
-    /// was, whatever is wanted by now: the next reconciliation does what is wanted.
+    /// was, also where the user takes the zone back by now: the next reconciliation does what is wanted.
     Carried {
         /// The provider's ID of it.
         zone: String,
@@ -49,7 +49,7 @@ impl Isolation {
     #[must_use]
     pub fn for_shoot(shoot: &Shoot, operation: Operation, registrations: &[ControllerRegistration]) -> Self {
         match operation {
-            Operation::Restore => recorded(shoot).map(carried).unwrap_or_default(),
+            Operation::Restore => wanted_or_ending(shoot).map(carried).unwrap_or_default(),
             Operation::Create | Operation::Reconcile => {
                 let Some(zone) = asked_zone(shoot) else {
                     return Self::Nothing;
@@ -116,14 +116,25 @@ pub fn is_due(shoot: &Shoot) -> bool {
     }
 }
 
-/// Whether the shoot needs a provider that can do it, as far as one is registered.
+/// Whether the shoot needs a provider of the kind: a zone is asked for or recorded, and a registration offers
+/// the kind for the shoot's provider. Without such a registration no seed could ever take the shoot over, only
+/// because the host has recorded a zone.
 #[must_use]
 pub fn needs_provider<'a>(
     shoot: &Shoot,
     registrations: impl IntoIterator<Item = &'a ControllerRegistration>,
 ) -> bool {
-    recorded(shoot).is_some_and(has_begun)
-        || (asked_zone(shoot).is_some() && offers(registrations, KIND, &shoot.spec.provider.type_))
+    (recorded(shoot).is_some_and(has_begun) || asked_zone(shoot).is_some())
+        && offers(registrations, KIND, &shoot.spec.provider.type_)
+}
+
+/// The recorded zone that the user asks for, or that is on the way back. A destination must not close a zone
+/// only because the source has recorded a failover. The first write of a restore turns the failover of a zone
+/// that the user takes back into a failback, so an honest record always counts.
+fn wanted_or_ending(shoot: &Shoot) -> Option<&ZoneIsolation> {
+    recorded(shoot).filter(|recorded| {
+        recorded.phase == Phase::Failback || asked_zone(shoot) == Some(recorded.isolated_zone_id.as_str())
+    })
 }
 
 /// What a shoot brings with it from another seed.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::gardencore::Shoot;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use placement::Operation;
+use placement::{Isolation, Operation};
 use serde_json::{Value, json};
 
 use super::{content_at_start, schedule};
@@ -124,4 +124,22 @@ fn the_first_status_of_an_arriving_shoot_has_the_conditions_with_the_zone() {
     let patch = started(&arriving, Operation::Restore, Trigger::Due);
     assert_eq!(patch["conditions"][0]["status"], "False");
     assert_eq!(patch.get("zoneIsolation"), None);
+}
+
+/// The source has closed the network of the zone. A destination that does not know the zone could never open
+/// the network, also where the user has taken the zone back since the source died.
+#[test]
+fn a_restore_carries_each_zone_that_its_begin_has_recorded() {
+    for asked in ["", "z"] {
+        for status in ["Pending", "InProgress", "Aborting", "Done", "Failed"] {
+            let arriving = isolated(asked, &json!(status), recorded("Migrate", "Aborted"));
+            let patch = started(&shoot(&arriving), Operation::Restore, Trigger::Due);
+            let mut begun = arriving;
+            if let Some(isolation) = patch.get("zoneIsolation") {
+                begun["status"]["zoneIsolation"] = isolation.clone();
+            }
+            let isolation = Isolation::for_shoot(&shoot(&begun), Operation::Restore, &[]);
+            assert!(isolation.cuts_off(), "{asked} {status}: {isolation:?}");
+        }
+    }
 }
