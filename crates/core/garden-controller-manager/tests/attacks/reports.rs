@@ -1,12 +1,16 @@
 //! The report of a host decides for later hosts: `status.lastOperation` says whether the next seed restores
 //! or creates the shoot, and `status.lastHibernationTriggerTime` says which times of schedules have come.
+//! Further reports refuse each takeover of the shoot, keep the shoot from reconciliations, or end the wait of
+//! an operator.
 
-use api::gardencore::Shoot;
+use api::{constants::SHOOT_ISOLATED_ZONE, gardencore::Shoot};
 use kube::Api;
 use placement::takeover::REASONS_OF_SEEDS;
 use serde_json::{Value, json};
 
-use crate::garden::{Garden, NAMESPACE, allowed, operation, refused, try_patch, until_allowed};
+use crate::garden::{
+    Garden, NAMESPACE, allowed, operation, refused, shoot_with_pools, try_patch, until_allowed,
+};
 
 /// A Shoot on seed-a with this last operation, and an approved move to seed-b.
 pub async fn moving(garden: &Garden, name: &str, last: (&str, &str)) {
@@ -87,7 +91,7 @@ pub async fn a_host_reports_no_end_of_a_move_without_a_hand_over(garden: &Garden
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let write = |last: Value| garden.patch_status(&a, "not-over", json!({"lastOperation": last}));
     for last in [("Reconcile", "Succeeded"), ("Migrate", "Processing")] {
-        garden.shoot("not-over", "seed-b", Some("seed-a"), last).await;
+        moving(garden, "not-over", last).await;
         for state in ["Succeeded", "Aborted"] {
             let words = format!("may not report status.lastOperation \"Migrate {state}\"");
             refused(write(operation("Migrate", state)).await, &words);
@@ -181,4 +185,156 @@ pub async fn a_seed_states_nothing_in_the_name_of_an_operator(garden: &Garden) {
     refused(report(json!([verified("SeedIsOff", "01"), other])).await, words);
     allowed(report(json!([verified("Owner", "01"), other])).await);
     refused(report(json!([verified("SeedIsOff", "00"), other])).await, words);
+}
+
+/// A shoot in phase Sealing is not reconciled. A user may cancel the move after the begin of the migration.
+pub async fn a_host_seals_no_shoot_that_does_not_move(garden: &Garden) {
+    const NAME: &str = "sealed-alone";
+    garden
+        .shoot(NAME, "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let write = |status: Value| garden.patch_status(&a, NAME, status);
+    let migrate = |state: &str| json!({"lastOperation": operation("Migrate", state)});
+    let record = |phase: &str| json!({"ownership": {"epoch": 1, "phase": phase}});
+    let no_approval = "may not begin a migration of Shoot sealed-alone";
+    let no_migration =
+        |phase: &str| format!("may not record phase {phase} in status.ownership of Shoot sealed-alone");
+    for state in ["Pending", "Processing", "Error", "Failed"] {
+        refused(write(migrate(state)).await, no_approval);
+    }
+    refused(write(record("Leaving")).await, &no_migration("Leaving"));
+    allowed(write(record("Held")).await);
+    refused(write(record("Leaving")).await, &no_migration("Leaving"));
+    // Phases from before this rule.
+    garden.status(&admin, NAME, record("Leaving")).await;
+    refused(write(record("Sealing")).await, &no_migration("Sealing"));
+    garden.status(&admin, NAME, record("Held")).await;
+    moving(garden, NAME, ("Reconcile", "Succeeded")).await;
+    refused(write(record("Leaving")).await, &no_migration("Leaving"));
+    allowed(write(migrate("Processing")).await);
+    // The migration that has begun goes on after the approval is gone.
+    let cancelled = json!({"spec": {"seedName": "seed-a"}});
+    allowed(garden.patch(&admin, NAME, cancelled).await);
+    garden.status(&admin, NAME, json!({"migration": null})).await;
+    allowed(write(record("Leaving")).await);
+    allowed(write(migrate("Error")).await);
+    allowed(write(record("Sealing")).await);
+    allowed(write(json!({"lastOperation": operation("Restore", "Processing")})).await);
+}
+
+/// Without that report no seed could take the shoot over.
+pub async fn a_host_takes_back_no_report_of_a_saved_state(garden: &Garden) {
+    garden
+        .shoot("saved", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let constraint = |type_: &str, reason: &str| {
+        json!({"type": type_, "status": "False", "reason": reason, "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"})
+    };
+    let state = |reason: &str| constraint("ShootStateUpToDate", reason);
+    let report = |constraints: Value| garden.patch_status(&a, "saved", json!({"constraints": constraints}));
+    let other = constraint("ShootStateComplete", "ShootStateNeverSynced");
+    // Until the first keys are saved.
+    let never = state("ShootStateNeverSynced");
+    allowed(report(json!([never, other])).await);
+    allowed(report(json!([other])).await);
+    allowed(report(json!([never])).await);
+    for reason in ["ShootStateSynced", "ShootStateNotSynced", "ShootStateSynced"] {
+        allowed(report(json!([other, state(reason)])).await);
+    }
+    let words = "may not take back constraint ShootStateUpToDate of Shoot saved";
+    for taken in [json!([other]), json!([other, never]), json!([]), Value::Null] {
+        refused(report(taken).await, words);
+    }
+    allowed(report(json!([state("ShootStateNotSynced")])).await);
+    allowed(
+        garden
+            .patch_status(&a, "saved", json!({"observedGeneration": 7}))
+            .await,
+    );
+}
+
+/// An operator waits for the destination in `status.settledSeedName`, and then switches the source off.
+pub async fn a_seed_ends_no_move_in_the_name_of_the_destination(garden: &Garden) {
+    moving(garden, "unsettled", ("Migrate", "Processing")).await;
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let [a, b] =
+        [&garden.seed_a, &garden.seed_b].map(|client| Api::<Shoot>::namespaced(client.clone(), NAMESPACE));
+    let settled = |seed: Value| json!({"settledSeedName": seed});
+    let words = "may not set status.settledSeedName of Shoot unsettled to \"seed-b\"";
+    let write = |status: Value| garden.patch_status(&a, "unsettled", status);
+    refused(write(settled(json!("seed-b"))).await, words);
+    for seed in [json!("seed-a"), Value::Null, json!("seed-a")] {
+        allowed(write(settled(seed)).await);
+    }
+    let hand_over = |seed: Value| {
+        json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": [{"name": "seed-a", "epoch": 1}],
+            "lastOperation": operation("Migrate", "Succeeded"), "settledSeedName": seed})
+    };
+    refused(write(hand_over(json!("seed-b"))).await, words);
+    // A version without this rule let the seed write the name.
+    garden.status(&admin, "unsettled", settled(json!("seed-b"))).await;
+    allowed(write(json!({"observedGeneration": 7})).await);
+    refused(write(hand_over(json!("seed-b"))).await, words);
+    allowed(write(hand_over(Value::Null)).await);
+    let end = settled(json!("seed-b"));
+    allowed(garden.patch_status(&b, "unsettled", end).await);
+}
+
+/// Each destination needs a provider for the recorded zone, and closes the network of the zone.
+pub async fn a_host_isolates_no_zone_that_no_user_names(garden: &Garden) {
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let pool =
+        json!({"name": "a", "machine": {"type": "local"}, "minimum": 1, "maximum": 2, "zones": ["a", "b"]});
+    let shoot = shoot_with_pools("zoned", "local", &json!([pool]));
+    garden.apply(&admin, "zoned", shoot).await.unwrap();
+    let host = json!({"seedName": "seed-a", "lastOperation": operation("Reconcile", "Succeeded")});
+    garden.status(&admin, "zoned", host).await;
+    let write = |id: &str, phase: &str, status: &str| {
+        let zone = json!({"isolatedZoneID": id, "phase": phase, "status": status,
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        garden.patch_status(&a, "zoned", json!({"zoneIsolation": zone}))
+    };
+    let words = |id: &str| format!("may not record zone \"{id}\" in status.zoneIsolation of Shoot zoned");
+    for (phase, status) in [
+        ("Failover", "Done"),
+        ("Failover", "Pending"),
+        ("Failback", "InProgress"),
+        ("Failback", "Done"),
+    ] {
+        for id in ["id-a", ""] {
+            refused(write(id, phase, status).await, &words(id));
+        }
+    }
+    let ask = |id: Value| json!({"metadata": {"annotations": {SHOOT_ISOLATED_ZONE: id}}});
+    allowed(garden.patch(&admin, "zoned", ask(json!("id-a"))).await);
+    refused(write("id-b", "Failover", "InProgress").await, &words("id-b"));
+    for status in ["Pending", "InProgress", "Failed", "InProgress", "Done"] {
+        allowed(write("id-a", "Failover", status).await);
+    }
+    // The user takes the zone back, and the gardenlet goes on with the recorded zone.
+    allowed(garden.patch(&admin, "zoned", ask(Value::Null)).await);
+    refused(write("id-b", "Failback", "InProgress").await, &words("id-b"));
+    allowed(write("id-a", "Failover", "Aborting").await);
+    for status in ["Pending", "InProgress", "Failed", "InProgress", "Done"] {
+        allowed(write("id-a", "Failback", status).await);
+    }
+    // A zone that is back stays back until the user asks again.
+    refused(write("id-a", "Failover", "Done").await, &words("id-a"));
+    refused(write("id-a", "Failback", "InProgress").await, &words("id-a"));
+    allowed(
+        garden
+            .patch_status(&a, "zoned", json!({"observedGeneration": 7}))
+            .await,
+    );
+    allowed(
+        garden
+            .patch_status(&a, "zoned", json!({"zoneIsolation": null}))
+            .await,
+    );
+    refused(write("id-a", "Failback", "Done").await, &words("id-a"));
 }

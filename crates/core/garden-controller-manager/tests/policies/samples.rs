@@ -195,7 +195,8 @@ fn shoot_status() -> Value {
     let progress = json!({"seedName": "seed-a", "startTime": TIME, "step": "s", "awaited": "w"});
     json!({
         "seedName": "seed-a", "technicalID": "shoot--dev--full", "uid": "u",
-        "formerSeeds": [source], "constraints": [condition("ReadyForMigration")],
+        "formerSeeds": [source], "settledSeedName": "seed-a",
+        "constraints": [condition("ReadyForMigration"), condition("ShootStateUpToDate")],
         "lastOperation": crate::garden::operation("Reconcile", "Succeeded"),
         "lastErrors": [{"description": "d", "codes": ["ERR_CONFIGURATION_PROBLEM"]}], "lastHibernationTriggerTime": TIME,
         "migration": {"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {}, "progress": progress},
