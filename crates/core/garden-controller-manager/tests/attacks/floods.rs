@@ -2,7 +2,7 @@
 //! (threats.md 18).
 
 use api::{
-    constants::seed_user,
+    constants::{LEFTOVER_NAMESPACES, seed_user},
     gardencore::{BackupEntry, ControllerInstallation, Seed, Shoot, ShootState},
 };
 use k8s_openapi::api::{core::v1::EventSource, events::v1::Event};
@@ -72,18 +72,16 @@ pub async fn a_seed_writes_no_large_status(garden: &Garden) {
         status,
     );
     allowed(garden.patch_status(&seeds, "seed-a", version(5)).await);
-    let annotated = |length: usize| json!({"metadata": {"annotations": {"x": "y".repeat(length)}}});
+    let annotated =
+        |length: usize| json!({"metadata": {"annotations": {LEFTOVER_NAMESPACES: "y".repeat(length)}}});
     refused(
         garden.patch(&seeds, "seed-a", annotated(70_000)).await,
         "may not write spec and metadata of",
     );
     allowed(garden.patch(&seeds, "seed-a", annotated(10)).await);
-    let many = (0..3000).map(|number| (format!("a{number}"), json!("")));
-    let many = Value::Object(many.collect());
+    let many = json!({"spec": {"provider": {"zones": vec!["a"; 3000]}}});
     refused(
-        garden
-            .patch(&seeds, "seed-a", json!({"metadata": {"annotations": many}}))
-            .await,
+        garden.patch(&seeds, "seed-a", many).await,
         "fields and entries to Seed seed-a: a seed may write 2000",
     );
 }

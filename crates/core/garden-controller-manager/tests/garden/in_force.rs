@@ -1,9 +1,12 @@
 //! A garden is there when each of its policies has refused something.
 
 use anyhow::Result;
-use api::gardencore::{
-    BackupBucket, BackupEntry, InternalSecret, InternalSecretFields, Project, SecretBinding, Seed, Shoot,
-    ShootState,
+use api::{
+    constants::LEFTOVER_NAMESPACES,
+    gardencore::{
+        BackupBucket, BackupEntry, InternalSecret, InternalSecretFields, Project, SecretBinding, Seed, Shoot,
+        ShootState,
+    },
 };
 use k8s_openapi::{
     api::{
@@ -91,7 +94,7 @@ impl Garden {
             try_patch(&their_entries, "t--u", &label)
         })
         .await?;
-        let large = json!({"metadata": {"annotations": {"x": "y".repeat(70_000)}}});
+        let large = json!({"metadata": {"annotations": {LEFTOVER_NAMESPACES: "y".repeat(70_000)}}});
         in_force("gardenlet-size", || try_patch(&theirs, "seed-b", &large)).await?;
         let elsewhere = json!({"spec": {"backup": {"provider": "local",
             "credentialsRef": {"kind": "Secret", "namespace": "garden", "name": "x"}}}});

@@ -52,6 +52,7 @@ testkit::scenarios! {
     registered_seeds::{
         a_gardenlet_changes_no_place_of_its_backups,
         a_gardenlet_changes_no_labels_and_removes_no_taint,
+        a_gardenlet_holds_no_move_back_by_an_annotation,
     },
     nulls::{a_null_of_a_shoot_names_no_secret_and_no_domain, a_null_of_a_seed_names_no_secret},
     schedules_of_a_shoot,

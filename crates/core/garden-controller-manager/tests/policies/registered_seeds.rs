@@ -1,6 +1,10 @@
-//! Fields of a registered Seed that only administrators change: the place of the backups, labels and taints.
+//! Fields of a registered Seed that only administrators change: the place of the backups, labels, taints and
+//! annotations.
 
-use api::gardencore::Seed;
+use api::{
+    constants::{EMERGENCY_STOP, LEFTOVER_NAMESPACES},
+    gardencore::Seed,
+};
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -101,4 +105,46 @@ pub async fn a_gardenlet_changes_no_labels_and_removes_no_taint(garden: &Garden)
         json!({"metadata": {"labels": {"tier": "core"}}, "spec": {"taints": [{"key": "protected"}]}});
     allowed(garden.patch(&seeds, "chosen", change).await);
     allowed(garden.apply(&gardenlet, "chosen", moved).await);
+}
+
+/// The emergency stop of an operator holds back each planned move from and to the seed, and stays after the
+/// certificate of the gardenlet was withdrawn.
+pub async fn a_gardenlet_holds_no_move_back_by_an_annotation(garden: &Garden) {
+    let (gardenlet, seeds) = writers(garden, "stopping").await;
+    let annotated = |annotations: Value| json!({"metadata": {"annotations": annotations}});
+    let mut registered = garden::seed("stopping");
+    registered["metadata"]["annotations"] = json!({"team": "edge"});
+    for _ in 0..2 {
+        allowed(garden.apply(&gardenlet, "stopping", registered.clone()).await);
+    }
+    let words = "may not change the annotations of Seed stopping";
+    for change in [
+        json!({EMERGENCY_STOP: "true"}),
+        json!({"team": "core"}),
+        json!({"team": null}),
+        json!({"other": "x", LEFTOVER_NAMESPACES: "x"}),
+        Value::Null,
+    ] {
+        refused(
+            garden.patch(&gardenlet, "stopping", annotated(change)).await,
+            words,
+        );
+    }
+    // The report of the gardenlet about earlier control planes.
+    for report in [json!("shoot--dev--x"), json!("shoot--dev--y"), Value::Null] {
+        let report = annotated(json!({LEFTOVER_NAMESPACES: report}));
+        allowed(garden.patch(&gardenlet, "stopping", report).await);
+    }
+    // An operator stops the seed, and the gardenlet does not lift the stop.
+    let stop = annotated(json!({EMERGENCY_STOP: "true"}));
+    allowed(garden.patch(&seeds, "stopping", stop).await);
+    for change in [json!({EMERGENCY_STOP: null}), json!({EMERGENCY_STOP: "false"})] {
+        refused(
+            garden.patch(&gardenlet, "stopping", annotated(change)).await,
+            words,
+        );
+    }
+    allowed(garden.apply(&gardenlet, "stopping", registered).await);
+    let version = json!({"kubernetesVersion": "v9"});
+    allowed(garden.patch_status(&gardenlet, "stopping", version).await);
 }

@@ -309,7 +309,7 @@ pub async fn a_gardenlet_changes_no_owner_checks(garden: &Garden) {
     let changed = settings(json!({"authorities": ["192.0.2.2:53"]}));
     allowed(garden.patch(&seeds, "fenced", changed.clone()).await);
     allowed(garden.patch(&gardenlet, "fenced", changed).await);
-    let note = json!({"metadata": {"annotations": {"kind": "edge"}}});
+    let note = json!({"metadata": {"annotations": {"migration.gardener.cloud/leftover-namespaces": "x"}}});
     allowed(garden.patch(&gardenlet, "fenced", note).await);
 }
 
