@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     garden::{
-        Garden, NAMESPACE, allowed, bucket, event_in, refused, try_create, until_allowed, until_refused,
+        Garden, NAMESPACE, allowed, event_in, refused, try_create, until_allowed, until_refused,
         until_refused_with,
     },
     grant_rights,
@@ -285,7 +285,6 @@ pub async fn a_seed_reports_about_its_own_bucket_and_extensions(garden: &Garden)
     let core = "core.gardener.cloud/v1beta1";
     for seed in ["seed-a", "seed-b"] {
         let name = format!("reported-of-{seed}");
-        garden.bring(&bucket(&name, seed)).await.unwrap();
         let spec = json!({"seedRef": {"name": seed}, "registrationRef": {"name": "x"}});
         let metadata = json!({"name": name});
         let installation =
@@ -300,15 +299,34 @@ pub async fn a_seed_reports_about_its_own_bucket_and_extensions(garden: &Garden)
         event.regarding = Some(serde_json::from_value(regarding).unwrap());
         event
     };
-    for kind in ["BackupBucket", "ControllerInstallation"] {
-        let words = format!("may not write an Event about {kind} reported-of-seed-b of seed \"seed-b\"");
-        let foreign = || about(kind, "reported-of-seed-b");
-        until_refused_with(&words, || try_create(&events, foreign())).await;
-        let created = events.create(&PostParams::default(), &foreign()).await;
-        refused(created.map(drop), &words);
-        let own = about(kind, "reported-of-seed-a");
-        allowed(events.create(&PostParams::default(), &own).await.map(drop));
+    let create = async |event: Event| events.create(&PostParams::default(), &event).await.map(drop);
+    let kind = "ControllerInstallation";
+    let words = "may not write an Event about ControllerInstallation reported-of-seed-b of seed \"seed-b\"";
+    let foreign = || about(kind, "reported-of-seed-b");
+    until_refused_with(words, || try_create(&events, foreign())).await;
+    refused(create(foreign()).await, words);
+    allowed(create(about(kind, "reported-of-seed-a")).await);
+
+    // A BackupBucket has the uid of its Seed as the name. No BackupBucket of the last two names exists.
+    let kind = "BackupBucket";
+    let own = garden.bucket_of("seed-a").await;
+    let words = format!("the bucket of its seed has the name {own}");
+    let bucket_of_b = garden.bucket_of("seed-b").await;
+    let without_backup = garden.bucket_of("seed-c").await;
+    for name in [bucket_of_b.as_str(), without_backup.as_str(), "all-is-well"] {
+        until_refused_with(&words, || try_create(&events, about(kind, name))).await;
+        refused(create(about(kind, name)).await, &words);
     }
+    allowed(create(about(kind, &own)).await);
+
+    let mut of_two = about(kind, &own);
+    of_two.metadata.name = Some("of-two-objects".to_owned());
+    let related = json!({"apiVersion": core, "kind": kind, "name": bucket_of_b});
+    of_two.related = Some(serde_json::from_value(related).unwrap());
+    refused(create(of_two).await, "may not write an Event with field related");
+    let added = json!({"related": {"apiVersion": core, "kind": kind, "name": bucket_of_b}});
+    let present = format!("backupbucket.{own}");
+    assert!(garden.patch(&events, &present, added).await.is_err());
 }
 
 /// The same Event, as garden-controller-manager reports it.

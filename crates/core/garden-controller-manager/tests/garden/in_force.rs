@@ -252,7 +252,7 @@ impl Garden {
         self.wait_for_policies_of_deletions().await
     }
 
-    /// Policies about Events of objects that a BackupBucket or a ControllerInstallation of seed-a has.
+    /// Policies about Events of a BackupBucket or a ControllerInstallation that the seed does not have.
     async fn wait_for_policies_of_reports(&self, reports: &Api<Event>) -> Result<()> {
         let core = "core.gardener.cloud/v1beta1";
         let spec = json!({"seedRef": {"name": "seed-a"}, "registrationRef": {"name": "probe"}});
