@@ -128,7 +128,54 @@ pub async fn a_member_reports_in_no_name_of_the_garden(garden: &Garden) {
         let renamed = json!({"source": {"component": process}});
         refused(garden.patch(&core, "own", renamed).await, words);
     }
+    a_similar_name_is_refused(garden, &core, &new, &event).await;
     the_suite_reports_in_a_project(garden, &core, &new).await;
+}
+
+/// `kubectl describe` prints these names, and no reader sees the difference.
+async fn a_similar_name_is_refused(
+    garden: &Garden,
+    core: &Api<Event>,
+    new: &Api<NewEvent>,
+    event: &impl Fn(&str, Value) -> Event,
+) {
+    let (params, words) = (PostParams::default(), "is the reporter of the Event");
+    for similar in [
+        "garden\u{2011}controller\u{2011}manager",
+        "Garden-Controller-Manager",
+        "garden-controller-manager ",
+        " gardenlet",
+        "gard\u{435}nlet",
+        "my-gardenlet",
+        "garden-controller",
+        "garden-controller-manager\n",
+        "garden-controller-manager,",
+    ] {
+        for named in [
+            json!({"source": {"component": similar}}),
+            json!({"reportingComponent": similar, "reportingInstance": "x"}),
+        ] {
+            let forged = core.create(&params, &event("similar", named)).await;
+            refused(forged.map(drop), words);
+        }
+        let renamed = json!({"source": {"component": similar}});
+        refused(garden.patch(core, "own", renamed).await, words);
+    }
+    // The new group takes qualified names alone.
+    for similar in ["Gardenlet", "x/gardenlet", "garden_controller_manager"] {
+        let mut forged = garden::event_in(NAMESPACE, "seed-a");
+        forged.metadata.name = Some("similar".to_owned());
+        forged.reporting_controller = Some(similar.to_owned());
+        refused(new.create(&params, &forged).await.map(drop), words);
+    }
+    let honest = ["kustomize-controller", "managed/x.example.org", "kubelet"];
+    for (number, name) in honest.into_iter().enumerate() {
+        let body = event(
+            &format!("honest-{number}"),
+            json!({"source": {"component": name}}),
+        );
+        allowed(core.create(&params, &body).await.map(drop));
+    }
 }
 
 /// No member changes the Events of the suite.
