@@ -28,6 +28,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "the gardenlet writes this Secret, and no gardenlet runs here",
     ),
     (
+        r#"kubectl -n garden-dev get secret demo.kubeconfig --show-managed-fields -o jsonpath='{range .metadata.managedFields[*]}{.time} {.manager}{"\n"}{end}'"#,
+        "the gardenlet writes this Secret, and no gardenlet runs here",
+    ),
+    (
         "kubectl -n garden-dev edit shoot demo --subresource=status",
         "an editor needs a terminal",
     ),
