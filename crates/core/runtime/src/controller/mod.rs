@@ -3,6 +3,7 @@
 
 pub mod conditions;
 pub mod events;
+mod failure_counts;
 pub mod finalizer;
 mod pending_objects;
 pub mod runner;

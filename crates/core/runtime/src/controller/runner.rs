@@ -8,7 +8,6 @@
 //! A controller of objects of several projects shares the workers between the projects ([`ByProject`]).
 
 use std::{
-    collections::HashMap,
     future::Future,
     hash::{BuildHasher, Hash, RandomState},
     sync::{Arc, LazyLock, Mutex, PoisonError},
@@ -37,7 +36,9 @@ use crate::{
     bounds::{SharePercent, WorkerShares},
     client::{Cluster, apply::Object},
     controller::{
-        Events, finalizer,
+        Events,
+        failure_counts::FailureCounts,
+        finalizer,
         store_changes::{self, waking_objects},
     },
     process::metrics::Metrics,
@@ -197,7 +198,7 @@ pub async fn run<K, R>(
         api_of: Box::new(api_of),
         reconciler,
         settings,
-        failures: Mutex::default(),
+        failures: Mutex::new(FailureCounts::new(controller.store())),
         queue: None,
     };
     run_until_shutdown(controller, running, concurrency).await;
@@ -232,7 +233,7 @@ pub async fn run_by_project<K, R>(
         api_of: Box::new(api_of),
         reconciler,
         settings,
-        failures: Mutex::default(),
+        failures: Mutex::new(FailureCounts::new(controller.store())),
         queue: Some(queue),
     };
     // A bound of kube would be a single queue for all projects.
@@ -280,8 +281,8 @@ struct Running<K: Object, R> {
     api_of: ApiOf<K>,
     reconciler: Arc<R>,
     settings: Settings,
-    /// Consecutive failures by object. Holds only objects that fail now.
-    failures: Mutex<HashMap<ObjectRef<K>, usize>>,
+    /// Consecutive failures by object.
+    failures: Mutex<FailureCounts<K>>,
     /// `None`: kube bounds the concurrency.
     queue: Option<ProjectQueues<K>>,
 }
@@ -356,7 +357,7 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
                 });
             }
         } else {
-            self.failures().remove(&ObjectRef::from_obj(object.as_ref()));
+            self.failures().remove(object.as_ref());
         }
         outcome.map(|next| match next {
             Next::Change => Action::await_change(),
@@ -413,13 +414,11 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
             Error::NotOwner(_) => return Action::requeue(BACKOFF_LONGEST),
             _ => {}
         }
-        let mut failures = context.failures();
-        let count = failures.entry(ObjectRef::from_obj(object.as_ref())).or_default();
-        *count += 1;
-        Action::requeue(pause_after(*count))
+        let count = context.failures().add(object.as_ref());
+        Action::requeue(pause_after(count))
     }
 
-    fn failures(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectRef<K>, usize>> {
+    fn failures(&self) -> std::sync::MutexGuard<'_, FailureCounts<K>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

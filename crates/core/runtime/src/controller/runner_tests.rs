@@ -79,7 +79,7 @@ fn running(issuer: &Issuer, steps: &Arc<AtomicU32>) -> Arc<Running<ConfigMap, St
             metrics: Metrics::default(),
             events: Events::new(client, "test"),
         },
-        failures: Mutex::default(),
+        failures: Mutex::new(FailureCounts::new(reflector::store().0)),
         queue: None,
     })
 }
@@ -105,7 +105,7 @@ async fn a_reconciliation_takes_no_step_when_the_right_is_lost() {
     // A lost permit is not a failure: no Event reports the loss, and later pauses do not grow.
     let pause = Running::on_error(Arc::new(ConfigMap::default()), &error, Arc::clone(&running));
     assert_eq!(pause, Action::requeue(BACKOFF_LONGEST));
-    assert!(running.failures().is_empty());
+    assert!(running.failures().counts.is_empty());
     assert!(running.settings.metrics.encode().contains("NotOwner"));
 }
 
@@ -214,7 +214,7 @@ async fn what_a_clean_up_writes_does_not_make_it_begin_again() {
                 metrics: Metrics::default(),
                 events: Events::new(client, "test"),
             },
-            failures: Mutex::default(),
+            failures: Mutex::new(FailureCounts::new(reflector::store().0)),
             queue: None,
         };
         let object: ConfigMap = serde_json::from_value(going("1", 7)).unwrap();
