@@ -167,7 +167,9 @@ fn rule(key: &str) -> Result<Option<Value>> {
         }
         "loadBalancerRange" => or_nothing(text(CIDR), &[empty]),
         "key" => text(KEY),
-        "systemComponents" => json!({"type": "array", "items": text("^[-a-z0-9]+/[-a-z0-9.]+$")}),
+        "systemComponents" | "serviceAccounts" => {
+            json!({"type": "array", "items": text("^[-a-z0-9]+/[-a-z0-9.]+$")})
+        }
         "zoneIDLabels" => json!({"type": "array", "items": text("^([-a-z0-9.]+/)?[-A-Za-z0-9_.]+$")}),
         "resources" => resources(),
         "runbookURL" => or_nothing(text(r"^https?://[^\s]+$"), &[empty]),

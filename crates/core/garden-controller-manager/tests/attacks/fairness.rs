@@ -1,5 +1,6 @@
 //! A tenant sends so many requests that the requests of the suite wait.
 
+use http::Method;
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 use kube::{Api, Client, client::Body};
 use testkit::eventually;
@@ -9,9 +10,15 @@ use crate::garden::{Garden, NAMESPACE};
 const SOON: std::time::Duration = std::time::Duration::from_secs(120);
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces";
 
-/// The uid of the FlowSchema that the API server has chosen for the request. A refused request has one, too.
+/// The uid of the FlowSchema that the API server has chosen for a read. A refused request has one, too.
 async fn schema_of(client: &Client, path: &str) -> Result<String, String> {
-    let request = http::Request::get(path)
+    schema_of_request(client, Method::GET, path).await
+}
+
+async fn schema_of_request(client: &Client, method: Method, path: &str) -> Result<String, String> {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
         .body(Body::empty())
         .map_err(|error| error.to_string())?;
     let answer = client.send(request).await.map_err(|error| error.to_string())?;
@@ -50,5 +57,53 @@ pub async fn requests_of_the_suite_have_levels_of_their_own(garden: &Garden) {
             let uid = schemas.get(name).await.unwrap().metadata.uid.unwrap();
             assert_ne!(schema, uid, "a member has level {name}");
         }
+    }
+}
+
+/// Each write stores one more value in etcd until the next compaction, so that the writes of a member would
+/// fill the garden's etcd. The level of these writes has few seats. System components, operators and the
+/// suite have seats of their own.
+pub async fn writes_of_members_have_few_seats(garden: &Garden) {
+    let schemas: Api<FlowSchema> = Api::all(garden.administrator());
+    let few = schemas.get("repot-writes").await.unwrap().metadata.uid.unwrap();
+    let config_maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let none = format!("{config_maps}/none");
+    let account = format!("system:serviceaccount:{NAMESPACE}:of-member");
+    let of_project = garden.client(&account, &["system:serviceaccounts"]).await;
+    let member = garden.member(NAMESPACE).await.unwrap();
+    let writes = [
+        (Method::DELETE, &none),
+        (Method::PATCH, &none),
+        (Method::PUT, &none),
+        (Method::POST, &config_maps),
+    ];
+    for client in [&member, &of_project] {
+        for (method, path) in writes.clone() {
+            eventually(&format!("{method} of a member has few seats"), SOON, || async {
+                let schema = schema_of_request(client, method.clone(), path).await?;
+                (schema == few).then_some(()).ok_or(schema)
+            })
+            .await
+            .unwrap();
+        }
+        // Reads keep the level of Kubernetes.
+        assert_ne!(schema_of(client, &none).await.unwrap(), few);
+    }
+    let system = "system:serviceaccount:kube-system:namespace-controller";
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+    let system = garden.client(system, &groups).await;
+    let controllers = garden.client("system:kube-controller-manager", &[]).await;
+    let node = garden.client("system:node:node-1", &["system:nodes"]).await;
+    let administrator = garden.administrator();
+    for client in [
+        &system,
+        &controllers,
+        &node,
+        &administrator,
+        &garden.manager,
+        &garden.seed_a,
+    ] {
+        let schema = schema_of_request(client, Method::DELETE, &none).await.unwrap();
+        assert_ne!(schema, few, "a process of the garden waits for members");
     }
 }
