@@ -78,7 +78,8 @@ write_audit() {
 E
 }
 
-# The garden holds the keys of all shoots, encrypted (R7-25). The key stays in the landscape's folder, and goes with it.
+# The garden holds the keys of all shoots, encrypted (R7-25). The key stays in the landscape's folder, and goes with it. The history of
+# objects does not fill the garden's etcd: docs/operate/install-requirements.md has the reasons of both flags.
 write_encryption() {
   local folder=$STATE/kind/encryption inside=/etc/kubernetes/encryption
   (umask 077 && mkdir -p "$folder")
@@ -94,12 +95,17 @@ write_encryption() {
     apiServer:
       extraArgs:
         encryption-provider-config: $inside/configuration.yaml
+        etcd-compaction-interval: 1m
       extraVolumes:
       - name: encryption
         hostPath: $inside
         mountPath: $inside
         pathType: Directory
         readOnly: true
+    etcd:
+      local:
+        extraArgs:
+          quota-backend-bytes: "8589934592"
 E
 }
 

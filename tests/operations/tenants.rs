@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::programs::Desk;
+use crate::programs::{Desk, root};
 
 fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
     objects.iter().filter(|object| object["kind"] == kind).collect()
@@ -146,5 +146,27 @@ async fn projects_run_no_pods_by_default() {
     for namespace in namespaces {
         let labels = &namespace["metadata"]["labels"];
         assert_eq!(labels["pod-security.kubernetes.io/enforce"], "restricted");
+    }
+}
+
+/// A test must not need a longer history or a larger etcd than a garden has.
+#[test]
+fn the_test_gardens_have_the_flags_of_the_requirements() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let page = read("docs/operate/install-requirements.md");
+    let servers = read("crates/dev/testkit/src/control_plane.rs");
+    for flag in [
+        "--etcd-compaction-interval=1m",
+        "--quota-backend-bytes=8589934592",
+    ] {
+        assert!(page.contains(flag), "the page has no {flag}");
+        assert!(servers.contains(flag), "the servers of tests have no {flag}");
+    }
+    let landscape = read("hack/landscape/clusters.sh");
+    for argument in [
+        "etcd-compaction-interval: 1m",
+        "quota-backend-bytes: \"8589934592\"",
+    ] {
+        assert!(landscape.contains(argument), "the landscape has no {argument}");
     }
 }

@@ -255,6 +255,8 @@ fn start_etcd(name: &str, folder: &Path) -> Result<(Server, String)> {
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=default={peer}"),
+        // 8 GiB, as docs/operate/install-requirements.md asks for the garden.
+        "--quota-backend-bytes=8589934592".to_owned(),
         // The data need not outlive the test.
         "--unsafe-no-fsync".to_owned(),
         "--log-level=warn".to_owned(),
@@ -274,6 +276,8 @@ fn start_api_server(
 ) -> Result<Server> {
     let args = [
         format!("--etcd-servers={etcd_url}"),
+        // As docs/operate/install-requirements.md asks for the garden.
+        "--etcd-compaction-interval=1m".to_owned(),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
