@@ -2,6 +2,7 @@
 //! far as the caller may read. Each line is `ok`, `warn` or `fail`, and names a remedy. The command changes
 //! no object.
 
+mod etcd;
 mod garden;
 mod report;
 mod rights;
@@ -24,12 +25,14 @@ pub async fn check(session: &Session, before_install: bool) -> Result<Answer, Fa
     let mut groups = Vec::new();
     if before_install {
         lines.extend(Box::pin(garden::kinds(session, true)).await);
+        lines.extend(Box::pin(etcd::flags(session)).await);
         groups.push(CheckGroup::new("garden", lines));
         let rights = Box::pin(rights::to_install(session)).await;
         groups.push(CheckGroup::new("your rights to install", rights));
     } else {
         lines.extend(Box::pin(garden::kinds(session, false)).await);
         lines.push(Box::pin(garden::policies(session)).await);
+        lines.extend(Box::pin(etcd::flags(session)).await);
         groups.push(CheckGroup::new("garden", lines));
         let rights = Box::pin(rights::to_operate(session)).await;
         groups.push(CheckGroup::new("your rights", rights));

@@ -72,6 +72,8 @@ pub async fn a_check_names_faults_and_missing_rights(fixture: &Fixture) -> Resul
         "seed seed-a\n",
         "condition GardenletReady was never reported",
         "the seed has no Lease",
+        "flag --etcd-compaction-interval of the garden's kube-apiserver is not known",
+        "flag --quota-backend-bytes of the garden's etcd is not known",
     ] {
         assert!(checked.text.contains(words), "{words}: {}", checked.text);
     }
@@ -86,7 +88,11 @@ pub async fn a_check_names_faults_and_missing_rights(fixture: &Fixture) -> Resul
     let stranger = session(fixture.plane.client("stranger", &[]).await?);
     let limited = check(&stranger, false).await?;
     assert!(
-        limited.text.contains("you may not get shoots") && limited.text.contains("Seeds cannot be listed"),
+        limited.text.contains("you may not get shoots")
+            && limited.text.contains("Seeds cannot be listed")
+            && limited
+                .text
+                .contains("--quota-backend-bytes of the garden's etcd cannot be read"),
         "{}",
         limited.text
     );
