@@ -56,6 +56,12 @@ fn a_metric_that_no_process_exports_is_reported() {
     assert_eq!(found(code, "misspelt_total"), [missing]);
     let removed = "f: no process registers takeovers_total";
     assert_eq!(found("", "takeovers_total"), [removed]);
+    // No process of the suite exports a metric of kube-apiserver.
+    assert_eq!(
+        found("", "delta(apiserver_storage_size_bytes[10m]) > 1"),
+        Vec::<String>::new()
+    );
+    assert_eq!(found("", "apiserver_storage_misspelt").len(), 1);
 }
 
 #[test]
