@@ -80,14 +80,16 @@ async fn writes_of_members_have_few_seats() {
     assert_eq!(operators["spec"]["rules"][0]["subjects"], administrators);
 
     let operators = "priorityAndFairness.operators";
-    let chosen =
-        format!("{operators}.groups={{garden-admins}},{operators}.serviceAccounts={{argocd/deployer}}");
+    let chosen = format!(
+        "{operators}.groups={{garden-admins}},{operators}.serviceAccounts={{argocd/deployer,tools/*}}"
+    );
     let objects = desk.rendered("garden", &["--set", &chosen]).await.unwrap();
     let schemas = of_kind(&objects, "FlowSchema").into_iter();
     let mut schemas = schemas.filter(|schema| schema["metadata"]["name"] == "repot-operators");
     let subjects = json!([
         {"kind": "Group", "group": {"name": "garden-admins"}},
         {"kind": "ServiceAccount", "serviceAccount": {"namespace": "argocd", "name": "deployer"}},
+        {"kind": "ServiceAccount", "serviceAccount": {"namespace": "tools", "name": "*"}},
     ]);
     assert_eq!(schemas.next().unwrap()["spec"]["rules"][0]["subjects"], subjects);
 

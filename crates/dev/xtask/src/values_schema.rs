@@ -167,9 +167,8 @@ fn rule(key: &str) -> Result<Option<Value>> {
         }
         "loadBalancerRange" => or_nothing(text(CIDR), &[empty]),
         "key" => text(KEY),
-        "systemComponents" | "serviceAccounts" => {
-            json!({"type": "array", "items": text("^[-a-z0-9]+/[-a-z0-9.]+$")})
-        }
+        "systemComponents" => json!({"type": "array", "items": text("^[-a-z0-9]+/[-a-z0-9.]+$")}),
+        "serviceAccounts" => json!({"type": "array", "items": text("^[-a-z0-9]+/([-a-z0-9.]+|[*])$")}),
         "zoneIDLabels" => json!({"type": "array", "items": text("^([-a-z0-9.]+/)?[-A-Za-z0-9_.]+$")}),
         "resources" => resources(),
         "runbookURL" => or_nothing(text(r"^https?://[^\s]+$"), &[empty]),
