@@ -1,8 +1,8 @@
 //! Calls that only the follower needs: leases that end, the revision of a compaction, and the hash of a
 //! history.
 
-use super::{ALL, Etcd, Watch, messages as m, unavailable};
-use crate::error::{Class, Error, Result};
+use super::{ALL, Etcd, messages as m};
+use crate::error::Result;
 use std::time::Duration;
 
 /// Least timeout of a hash over the history. etcd completes a hash that the client does not wait for.
@@ -20,30 +20,6 @@ pub struct HistoryHash {
     pub hash: u32,
     /// The revision of the compaction; 1 without a compaction. Only hashes of one compaction are comparable.
     pub compacted: i64,
-}
-
-/// Checks a response of a watch: `Compacted` where etcd does not have the history any more.
-pub(crate) fn check_watch(response: Option<m::WatchResponse>) -> Result<m::WatchResponse> {
-    let Some(response) = response else {
-        return Err(Error::new(Class::Etcd, "etcd closed the watch"));
-    };
-    if response.compact_revision > 0 {
-        let what = format!("etcd has compacted up to revision {}", response.compact_revision);
-        return Err(Error::new(Class::Compacted, what));
-    }
-    if response.canceled {
-        return Err(Error::new(
-            Class::Etcd,
-            format!("etcd ended the watch: {}", response.cancel_reason),
-        ));
-    }
-    Ok(response)
-}
-
-/// Waits for the next response of a watch. May be dropped: no response is lost.
-pub(crate) async fn watch_response(watch: &mut Watch) -> Result<m::WatchResponse> {
-    let response = watch.message().await;
-    check_watch(response.map_err(|status| unavailable("watching", &status))?)
 }
 
 impl Etcd {

@@ -6,9 +6,10 @@
 mod following;
 #[allow(missing_docs)] // names and numbers are etcd's, and documented there
 pub mod messages;
+mod watch;
 
 pub use following::HistoryHash;
-pub(crate) use following::{check_watch, watch_response};
+pub use watch::Watch;
 
 use crate::error::{Class, Error, Result, not_permitted};
 use futures::{StreamExt, channel::oneshot};
@@ -24,26 +25,6 @@ use tower::Layer;
 
 /// First and last of all keys, as etcd wants a range over everything written.
 const ALL: &[u8] = b"\0";
-
-/// A watch of etcd, which ends when dropped.
-///
-/// Dropping the responses alone leaves the stream open: etcd would send every further change, and the
-/// connection counts the unread frames until the connection is closed.
-#[derive(Debug)]
-pub struct Watch {
-    responses: Streaming<m::WatchResponse>,
-    _requests_open: oneshot::Sender<()>,
-}
-
-impl Watch {
-    /// The next response, or `None` after the end of the watch.
-    ///
-    /// # Errors
-    /// The status that ended the stream.
-    pub async fn message(&mut self) -> std::result::Result<Option<m::WatchResponse>, Status> {
-        self.responses.message().await
-    }
-}
 
 /// Address, credentials and permit of an etcd client.
 #[derive(Clone, Debug)]
@@ -379,28 +360,6 @@ impl Etcd {
             request,
         )
         .await
-    }
-
-    /// All changes from a revision on. Large responses come in fragments, so that memory holds a single
-    /// fragment at a time.
-    pub async fn watch(&self, start_revision: i64) -> Result<Watch> {
-        let create = m::WatchCreateRequest {
-            key: ALL.into(),
-            range_end: ALL.into(),
-            start_revision,
-            fragment: true,
-        };
-        // The end of the stream of requests ends the watch.
-        let (requests_open, end_of_requests) = oneshot::channel();
-        let requests = futures::stream::iter([m::WatchRequest { create: Some(create) }])
-            .chain(futures::stream::pending().take_until(end_of_requests));
-        let responses = self
-            .stream("/etcdserverpb.Watch/Watch", "starting a watch", requests)
-            .await?;
-        Ok(Watch {
-            responses,
-            _requests_open: requests_open,
-        })
     }
 
     /// Ids of all leases.

@@ -1,7 +1,7 @@
 //! A watch of all keys, as complete revisions.
 
 use crate::error::{Class, Error, Result};
-use crate::etcd::{Etcd, Watch, watch_response};
+use crate::etcd::{Etcd, Watch};
 use crate::revisions::{Change, Group, Grouping};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -39,7 +39,7 @@ impl RevisionWatch {
 
     /// Waits for the next response. May be dropped: no response is lost.
     pub(super) async fn next(&mut self) -> Result<Watched> {
-        let response = watch_response(&mut self.watch).await?;
+        let response = self.watch.next().await?;
         let (mut complete, fragment) = (Vec::new(), response.fragment);
         let header = response.header.unwrap_or_default().revision;
         for event in response.events {

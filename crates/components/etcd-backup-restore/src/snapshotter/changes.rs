@@ -3,8 +3,8 @@
 use crate::clock;
 use crate::compression::Compression;
 use crate::delta::{DeltaWriter, Entry, Event, KeyValue};
-use crate::error::{Class, Error, Result};
-use crate::etcd::{Etcd, Watch, check_watch, messages};
+use crate::error::Result;
+use crate::etcd::{Etcd, Watch, messages};
 use crate::snapshot_name::Snapshot;
 use std::collections::HashMap;
 
@@ -46,8 +46,7 @@ impl Changes {
     }
 
     /// Adds the events of a watch response.
-    pub(super) async fn add(&mut self, answer: Option<messages::WatchResponse>) -> Result<()> {
-        let answer = check_watch(answer)?;
+    pub(super) async fn add(&mut self, answer: messages::WatchResponse) -> Result<()> {
         let time = clock::now().to_string();
         // Set even if this call fails or is dropped half-way: the collected events then end inside a
         // response.
@@ -103,7 +102,7 @@ impl Changes {
 
     /// The next answer of the watch, taken over.
     pub(super) async fn read(&mut self) -> Result<()> {
-        let answer = self.watch.message().await.map_err(|status| lost(&status))?;
+        let answer = self.watch.next().await?;
         self.add(answer).await
     }
 
@@ -122,11 +121,4 @@ impl Changes {
         self.packed_delta = std::mem::replace(&mut self.delta, next).finish()?;
         Ok(())
     }
-}
-
-pub(super) fn lost(status: &tonic::Status) -> Error {
-    Error::new(
-        Class::Etcd,
-        format!("the watch of etcd broke: {}", status.message()),
-    )
 }

@@ -1,6 +1,6 @@
 //! A session: from the connection to etcd until an error, or until a full snapshot begins a new chain.
 
-use super::changes::{Changes, lost};
+use super::changes::Changes;
 use super::plan::{Plan, not_behind, plan};
 use super::proof::Proof;
 use super::requests::Request;
@@ -306,9 +306,9 @@ impl Worker {
     }
 }
 
-async fn next(changes: &mut Option<Box<Changes>>) -> Result<Option<messages::WatchResponse>> {
+async fn next(changes: &mut Option<Box<Changes>>) -> Result<messages::WatchResponse> {
     match changes {
-        Some(changes) => changes.watch.message().await.map_err(|status| lost(&status)),
+        Some(changes) => changes.watch.next().await,
         None => std::future::pending().await,
     }
 }

@@ -148,12 +148,12 @@ async fn compare_watches(
         let revision = direct.revision().await.unwrap();
         let mut watch = clients[gate].watch(revision + 1).await.unwrap();
         // The answer to the creation of the watch.
-        watch.message().await.unwrap().unwrap();
+        watch.next().await.unwrap();
         let before = gates[gate].processor_time();
         for _ in 0..BLOCK {
             let begun = Instant::now();
             direct.txn(vec![op_put("/watched", "x", 0)]).await.unwrap();
-            while watch.message().await.unwrap().unwrap().events.is_empty() {}
+            while watch.next().await.unwrap().events.is_empty() {}
             durations[gate].push(begun.elapsed());
         }
         processor[gate] += gates[gate].processor_time().saturating_sub(before);

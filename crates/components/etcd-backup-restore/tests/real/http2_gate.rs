@@ -132,7 +132,7 @@ async fn a_large_range_and_a_snapshot_pass_byte_by_byte() {
     // The watch was slow until here.
     let mut seen = 0;
     while seen < VALUES {
-        let answer = watch.message().await.unwrap().unwrap();
+        let answer = watch.next().await.unwrap();
         for event in answer.events {
             let value = crate::lab::noise(seen + 1, VALUE);
             assert!(event.kv.is_some_and(|kv| kv.value == value), "event {seen}");

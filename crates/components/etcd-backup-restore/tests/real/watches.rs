@@ -25,7 +25,7 @@ async fn a_dropped_watch_ends_at_etcd() {
     let mut watches = Vec::new();
     for _ in 0..3 {
         let mut watch = etcd.client.watch(1).await.unwrap();
-        watch.message().await.unwrap().unwrap();
+        watch.next().await.unwrap();
         watches.push(watch);
     }
     assert_eq!(open_streams(&etcd).await, 3);
@@ -36,7 +36,7 @@ async fn a_dropped_watch_ends_at_etcd() {
     });
     told.await;
     etcd.put_key("/watched", "x").await;
-    while last.message().await.unwrap().unwrap().events.is_empty() {}
+    while last.next().await.unwrap().events.is_empty() {}
 }
 
 /// The numbers of streams for renewals that etcd has begun and ended.

@@ -1,4 +1,5 @@
 use super::{eventually, free_port, program};
+use etcd_backup_restore::error::Class;
 use etcd_backup_restore::etcd::{Etcd, EtcdConfig, messages as m};
 use permit::Permit;
 use std::collections::BTreeSet;
@@ -127,6 +128,22 @@ impl EtcdServer {
             &revision.to_string(),
         ]);
         assert!(etcdctl.stdout(Stdio::null()).status().unwrap().success());
+    }
+
+    /// Whether a watcher that remembers a revision gets a compaction error. Otherwise etcd has a change from
+    /// this revision on.
+    pub async fn has_compacted(&self, remembered: i64) -> bool {
+        let mut watch = self.client.watch(remembered).await.unwrap();
+        loop {
+            match watch.next().await {
+                Ok(response) if response.events.is_empty() => {}
+                Ok(_) => return false,
+                Err(error) => {
+                    assert_eq!(error.class, Class::Compacted, "{error}");
+                    return true;
+                }
+            }
+        }
     }
 
     /// etcd's own hash over its whole history: each change with its revision and versions.
