@@ -40,8 +40,12 @@ impl Etcd {
             mod_revision: None,
         };
         // etcd takes a transaction with a write through its log. An etcd without space accepts a deletion.
+        let deletion = m::DeleteRangeRequest {
+            key: ALL.into(),
+            ..m::DeleteRangeRequest::default()
+        };
         let deletion = m::RequestOp {
-            operation: Some(m::Change::Delete(m::DeleteRangeRequest { key: ALL.into() })),
+            operation: Some(m::Change::Delete(deletion)),
         };
         self.txn_request(m::TxnRequest {
             compare: vec![never],

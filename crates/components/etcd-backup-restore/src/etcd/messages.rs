@@ -66,6 +66,9 @@ pub struct PutRequest {
 pub struct DeleteRangeRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
+    /// Empty for a single key. Only tests delete a range.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub range_end: Bytes,
 }
 
 #[derive(Clone, PartialEq, Message)]

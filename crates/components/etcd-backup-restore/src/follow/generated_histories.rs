@@ -74,7 +74,12 @@ pub(super) fn request_of(txn: &[(u8, Step)], number: usize) -> m::TxnRequest {
             lease,
         })
     };
-    let delete = |key| m::Change::Delete(m::DeleteRangeRequest { key: key_of(key) });
+    let delete = |key| {
+        m::Change::Delete(m::DeleteRangeRequest {
+            key: key_of(key),
+            ..m::DeleteRangeRequest::default()
+        })
+    };
     let op = |operation| m::RequestOp {
         operation: Some(operation),
     };
@@ -102,20 +107,20 @@ pub(super) fn request_of(txn: &[(u8, Step)], number: usize) -> m::TxnRequest {
 }
 
 /// The shortest history with the fault that this removal of parts finds.
-pub(super) fn shrink(mut txns: Vec<SourceTxn>, fails: impl Fn(&[SourceTxn]) -> bool) -> Vec<SourceTxn> {
-    let mut length = txns.len() / 2;
+pub(super) fn shrink<T: Clone>(mut history: Vec<T>, fails: impl Fn(&[T]) -> bool) -> Vec<T> {
+    let mut length = history.len() / 2;
     while length > 0 {
         let mut start = 0;
-        while start < txns.len() {
-            let mut fewer = txns.clone();
-            fewer.drain(start..(start + length).min(txns.len()));
+        while start < history.len() {
+            let mut fewer = history.clone();
+            fewer.drain(start..(start + length).min(history.len()));
             if fails(&fewer) {
-                txns = fewer;
+                history = fewer;
             } else {
                 start += length;
             }
         }
         length /= 2;
     }
-    txns
+    history
 }

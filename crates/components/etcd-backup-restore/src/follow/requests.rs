@@ -20,7 +20,10 @@ pub(super) fn operations(changes: &[Change]) -> Vec<RequestOp> {
                 value: kv.value.clone(),
                 lease: kv.lease,
             }),
-            Change::Delete(key) => Operation::Delete(DeleteRangeRequest { key: key.clone() }),
+            Change::Delete(key) => Operation::Delete(DeleteRangeRequest {
+                key: key.clone(),
+                ..DeleteRangeRequest::default()
+            }),
         };
         let operation = RequestOp {
             operation: Some(operation),

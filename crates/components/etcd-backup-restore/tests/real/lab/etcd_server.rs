@@ -3,7 +3,7 @@ use etcd_backup_restore::error::Class;
 use etcd_backup_restore::etcd::{Etcd, EtcdConfig, messages as m};
 use permit::Permit;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ pub struct EtcdServer {
     process: Child,
     pub endpoint: String,
     pub client: Etcd,
+    config: EtcdConfig,
+    data_dir: PathBuf,
+    flags: Vec<String>,
 }
 
 impl EtcdServer {
@@ -36,6 +39,9 @@ impl EtcdServer {
             process,
             endpoint,
             client,
+            config,
+            data_dir: data_dir.to_owned(),
+            flags: flags.to_vec(),
         }
     }
 
@@ -47,6 +53,9 @@ impl EtcdServer {
             process,
             endpoint,
             client,
+            config: config.clone(),
+            data_dir: data_dir.to_owned(),
+            flags: flags.to_vec(),
         }
     }
 
@@ -108,6 +117,18 @@ impl EtcdServer {
     /// Waits until the process has ended, so that the data directory is at rest.
     pub fn stop(self) {
         drop(self);
+    }
+
+    /// Kills the process. [`Self::start_again`] must follow.
+    pub fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Starts the killed etcd at the same endpoint.
+    pub async fn start_again(&mut self) {
+        self.process = Self::spawn(&self.data_dir, &self.endpoint, &self.flags);
+        self.client = Self::wait(&self.config).await;
     }
 
     pub async fn put_key(&self, key: &str, value: impl Into<Vec<u8>>) -> i64 {
@@ -191,8 +212,7 @@ pub fn after_loss((keys, revision): &(Vec<Key>, i64), losses: i64) -> (Vec<Key>,
 
 impl Drop for EtcdServer {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
 }
 
@@ -210,6 +230,7 @@ pub fn op_put(key: &str, value: impl Into<Vec<u8>>, lease: i64) -> m::RequestOp 
 pub fn delete(key: &str) -> m::RequestOp {
     let request = m::DeleteRangeRequest {
         key: key.as_bytes().to_vec().into(),
+        ..m::DeleteRangeRequest::default()
     };
     m::RequestOp {
         operation: Some(m::Change::Delete(request)),

@@ -68,6 +68,11 @@ impl Follower {
         .await;
     }
 
+    /// Whether the process has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
+    }
+
     pub fn peak(&self) -> u64 {
         peak_memory(self.process.id())
     }

@@ -24,6 +24,9 @@ impl Learner {
                 format!("--listen-peer-urls={peer}"),
                 format!("--initial-advertise-peer-urls={peer}"),
                 format!("--initial-cluster={members}"),
+                // A source that starts again elects itself at once.
+                "--heartbeat-interval=20".to_owned(),
+                "--election-timeout=200".to_owned(),
             ]
         };
         let members = format!("voter={voter}");
