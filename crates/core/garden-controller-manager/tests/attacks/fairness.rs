@@ -92,12 +92,12 @@ pub async fn writes_of_members_have_few_seats(garden: &Garden) {
     let system = "system:serviceaccount:kube-system:namespace-controller";
     let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
     let system = garden.client(system, &groups).await;
-    let controllers = garden.client("system:kube-controller-manager", &[]).await;
+    let kubernetes = garden.client("system:kube-controller-manager", &[]).await;
     let node = garden.client("system:node:node-1", &["system:nodes"]).await;
     let administrator = garden.administrator();
     for client in [
         &system,
-        &controllers,
+        &kubernetes,
         &node,
         &administrator,
         &garden.manager,
