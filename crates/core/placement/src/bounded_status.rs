@@ -43,16 +43,16 @@ const CONSTRAINTS: [&str; 7] = [
     RECONCILIATION_POSSIBLE,
     HIBERNATION_POSSIBLE,
 ];
-/// Characters of a message for people.
+/// Bytes of a message for people, as [`stored_bytes`] counts.
 const LONGEST_MESSAGE: usize = 512;
-/// Characters of a reason for programs.
+/// Bytes of a reason for programs.
 const LONGEST_REASON: usize = 64;
 const LONGEST_NAME: usize = 128;
 const MOST_ERRORS: usize = 8;
 /// As many as the schema allows.
 const MOST_RESTORED_BEFORE: usize = 5;
 const MOST_LEFT_ASIDE: usize = 5;
-/// Half of the bounds of policy `gardenlet-size` for a status: characters, and fields and entries.
+/// Half of the bounds of policy `gardenlet-size` for a status: bytes, and fields and entries.
 const LARGE: usize = 32_768;
 const MANY_PARTS: usize = 3000;
 
@@ -173,7 +173,7 @@ pub fn add_bounds_if_large(shoot: &Shoot, patch: Value) -> Value {
     }
 }
 
-/// Whether the status has more than half of the characters or parts that policy `gardenlet-size` allows. The
+/// Whether the status has more than half of the bytes or parts that policy `gardenlet-size` allows. The
 /// approval of a move and the owner checks do not count there.
 fn is_large(shoot: &Shoot) -> bool {
     let Some(status) = &shoot.status else {
@@ -185,7 +185,7 @@ fn is_large(shoot: &Shoot) -> bool {
         ..status.clone()
     };
     let text = json!(counted).to_string();
-    text.escape_debug().count() > LARGE || text.matches(is_separator).count() > MANY_PARTS
+    text.chars().map(stored_bytes).sum::<usize>() > LARGE || text.matches(is_separator).count() > MANY_PARTS
 }
 
 fn changes_within(old: &Value, new: &Value) -> Value {
@@ -276,18 +276,30 @@ fn distinct(codes: &[ErrorCode]) -> Vec<ErrorCode> {
     distinct
 }
 
-/// The beginning of a text. Policy `gardenlet-size` counts a character with its escape sequence, and counts
-/// separators as parts. So a separator takes the room of several characters.
+/// The beginning of a text. Policy `gardenlet-size` also counts separators as parts. So a separator takes the
+/// room of several characters.
 fn bounded_text(text: &str, most: usize) -> String {
     let mut taken = 0;
     let fits = |letter: &char| {
-        taken += letter.escape_debug().count();
+        taken += stored_bytes(*letter);
         if is_separator(*letter) {
             taken += 7;
         }
         taken <= most
     };
     text.chars().take_while(fits).collect()
+}
+
+/// The most bytes that policy `gardenlet-size` counts for a character. Outside of ASCII, the policy counts an
+/// escape sequence if the API server's version of Unicode cannot print the character.
+fn stored_bytes(letter: char) -> usize {
+    match letter {
+        '"' | '\\' => 2,
+        '<' | '>' | '&' => 6,
+        ' '..='~' => 1,
+        '\0'..='\u{ffff}' => 6,
+        _ => 10,
+    }
 }
 
 fn is_separator(letter: char) -> bool {
