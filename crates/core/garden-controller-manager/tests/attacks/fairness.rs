@@ -93,12 +93,12 @@ pub async fn writes_of_members_have_few_seats(garden: &Garden) {
     let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
     let system = garden.client(system, &groups).await;
     let kubernetes = garden.client("system:kube-controller-manager", &[]).await;
-    let node = garden.client("system:node:node-1", &["system:nodes"]).await;
+    let kubelet = garden.client("system:node:node-1", &["system:nodes"]).await;
     let administrator = garden.administrator();
     for client in [
         &system,
         &kubernetes,
-        &node,
+        &kubelet,
         &administrator,
         &garden.manager,
         &garden.seed_a,

@@ -143,7 +143,7 @@ pub async fn a_seed_fills_no_controller_installation(garden: &Garden) {
         garden
             .patch(&installations, "flood-large", with(json!([own])))
             .await,
-        "characters to ControllerInstallation flood-large: a seed may write 65536",
+        "bytes to ControllerInstallation flood-large: a seed may write 65536",
     );
 }
 
@@ -351,11 +351,15 @@ async fn a_wide_right_to_events_meets_the_policy(garden: &Garden) {
 }
 
 /// A chunk has the size that a writer makes, and an attempt a bounded number of chunks.
-pub fn chunks_above_the_bounds(honest: &Value) -> [Value; 2] {
+pub fn chunks_above_the_bounds(honest: &Value) -> [Value; 3] {
     let mut large = honest.clone();
     large["metadata"]["name"] = json!("filled.state-1-1");
     large["data"]["chunk"] = json!("QUFB".repeat(262_145));
     let mut numbered = honest.clone();
     numbered["metadata"]["name"] = json!("filled.state-1-10000");
-    [large, numbered]
+    // Six bytes in etcd for each sign.
+    let mut unencoded = honest.clone();
+    unencoded["metadata"]["name"] = json!("filled.state-1-1");
+    unencoded["data"]["chunk"] = json!("<".repeat(1000));
+    [large, numbered, unencoded]
 }

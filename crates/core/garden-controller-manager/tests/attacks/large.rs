@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
 
 const POLICY: &str = "shoot-size";
-const TOO_LARGE: &str = "characters, and a Shoot may have 65536";
+const TOO_LARGE: &str = "bytes, and a Shoot may have 65536";
 const TOO_MANY: &str = "fields and entries, and a Shoot may have 3000";
 const TOO_DEEP: &str = "nested deeper than 20 levels";
 const TOO_MANY_TOLERATIONS: &str = "spec.tolerations has 65 entries, and a Shoot may have 64";
 const TOO_MANY_FINALIZERS: &str = "17 entries beside finalizer gardener, and a Shoot may have 16";
-const TOO_MUCH_BESIDE: &str = "characters together, and those of a Shoot may have 65536";
+const TOO_MUCH_BESIDE: &str = "bytes together, and those of a Shoot may have 65536";
 
-fn shoot(name: &str, config: &Value) -> DynamicObject {
+pub fn shoot(name: &str, config: &Value) -> DynamicObject {
     serde_json::from_value(json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": name},
         "spec": {
@@ -41,8 +41,21 @@ fn nested(levels: usize) -> Value {
     })
 }
 
-fn shoots(client: &Client) -> Api<DynamicObject> {
+pub fn shoots(client: &Client) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::erase::<Shoot>(&()))
+}
+
+/// The largest object that the API server admits, by the length of a text in the object.
+pub async fn largest(api: &Api<DynamicObject>, object: impl Fn(usize) -> DynamicObject) -> usize {
+    let (mut length, mut too_long) = (1, 70_000);
+    while too_long - length > 1 {
+        let middle = usize::midpoint(length, too_long);
+        match garden::try_create(api, object(middle)).await {
+            Ok(()) => length = middle,
+            Err(_) => too_long = middle,
+        }
+    }
+    length
 }
 
 pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
@@ -125,14 +138,8 @@ pub async fn a_full_specification_takes_the_writes_of_others(garden: &Garden) {
         filled
     };
     garden::until_allowed(|| garden::try_create(&tenant, filled(1))).await;
-    let (mut length, mut too_long) = (60_000, 66_000);
-    while too_long - length > 1 {
-        let middle = usize::midpoint(length, too_long);
-        match garden::try_create(&tenant, filled(middle)).await {
-            Ok(()) => length = middle,
-            Err(_) => too_long = middle,
-        }
-    }
+    let length = largest(&tenant, filled).await;
+    let too_long = length + 1;
     refused(garden::try_create(&tenant, filled(too_long)).await, TOO_LARGE);
     let created = tenant.create(&PostParams::default(), &filled(length)).await;
     allowed(created.map(drop));
@@ -258,7 +265,7 @@ pub async fn a_binding_is_small_enough_for_everybody(garden: &Garden) {
         .unwrap()
     };
     garden::until_allowed(|| garden::try_create(&secret, of_secret(1))).await;
-    let words = "characters, and a binding may have 8192";
+    let words = "bytes, and a binding may have 8192";
     refused(garden::try_create(&secret, of_secret(8192)).await, words);
     refused(
         garden::try_create(&credentials, of_credentials(8192)).await,
@@ -274,7 +281,7 @@ pub async fn a_binding_is_small_enough_for_everybody(garden: &Garden) {
     allowed(garden.patch(&users, "small", annotated(7400)).await);
 }
 
-fn confirmation() -> Value {
+pub fn confirmation() -> Value {
     json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}})
 }
 

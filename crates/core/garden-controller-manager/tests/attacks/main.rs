@@ -29,6 +29,7 @@ mod secrets;
 mod shoot_state_keys;
 mod shoot_states;
 mod stolen_namespace;
+mod stored_bytes;
 mod takeover;
 mod tenants;
 
@@ -174,7 +175,14 @@ testkit::scenarios! {
         a_shoot_has_few_finalizers_and_tolerations,
         a_binding_is_small_enough_for_everybody,
     },
-    managed_fields::{managed_fields_leave_room_for_others};
+    managed_fields::{managed_fields_leave_room_for_others},
+    stored_bytes::{
+        a_shoot_is_bounded_in_bytes,
+        the_largest_shoot_is_approved_and_handed_over,
+        a_status_is_bounded_in_bytes,
+        a_binding_is_bounded_in_bytes,
+        a_shoot_state_leaves_room_for_the_next_write,
+    };
 }
 
 /// The controller that grants the rights of seeds, until the set is dropped.

@@ -39,8 +39,10 @@ pub async fn managed_fields_leave_room_for_others(garden: &Garden) {
     for (attacker, body) in [
         (&user, with_size(VERSION, "f:spec", 20_000)),
         (&user, with_entries(ALLOWED_FOR_USERS + 1)),
+        (&user, with_text(VERSION, "f:spec", &"<".repeat(22_000))),
         (&gardenlet, with_size(VERSION, "f:spec", 20_000)),
         (&gardenlet, with_entries(ALLOWED_FOR_SEEDS + 1)),
+        (&gardenlet, with_text(VERSION, "f:spec", &"<".repeat(66_000))),
     ] {
         refused(garden.patch(attacker, SHOOT, body).await, WORDS);
     }
@@ -75,6 +77,11 @@ pub async fn managed_fields_leave_room_for_others(garden: &Garden) {
     let changed = json!({"metadata": {"annotations": {"note": "y"}}});
     allowed(garden.patch(&user, SHOOT, changed).await);
 
+    // The bound counts the bytes of etcd: six for each sign.
+    let text = with_text(VERSION, "f:spec", &"<".repeat(21_000));
+    allowed(garden.patch(&user, SHOOT, text).await);
+    let label = json!({"metadata": {"labels": {"shoot.gardener.cloud/status": "healthy"}}});
+    allowed(garden.patch(&gardenlet, SHOOT, label).await);
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
     garden.patch(&admin, SHOOT, confirmed).await.unwrap();
@@ -129,8 +136,14 @@ fn with_size(version: &str, parent: &str, fields: usize) -> Value {
     json!({"metadata": {"managedFields": [entry(version, "m", &json!({parent: fields}))]}})
 }
 
+/// A single entry with a single field of this name.
+pub fn with_text(version: &str, parent: &str, name: &str) -> Value {
+    let field = format!("f:{name}");
+    json!({"metadata": {"managedFields": [entry(version, "m", &json!({parent: {field: {}}}))]}})
+}
+
 /// The API server merges entries of operation `Update` beyond ten, and keeps each entry of `Apply`.
-fn entry(version: &str, manager: &str, fields: &Value) -> Value {
+pub fn entry(version: &str, manager: &str, fields: &Value) -> Value {
     json!({"manager": manager, "operation": "Apply", "apiVersion": version, "time": "2026-01-01T00:00:00Z",
         "fieldsType": "FieldsV1", "fieldsV1": fields})
 }

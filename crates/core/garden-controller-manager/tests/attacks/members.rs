@@ -63,12 +63,19 @@ pub async fn a_member_stores_no_large_object(garden: &Garden) {
         let config = garden::config_map("stored", length);
         configs.create(&params, &config).await.map(drop)
     };
-    let words = "characters, and an object of this kind in a project may have 65536";
+    let words = "bytes, and an object of this kind in a project may have 65536";
     refused(create(66_000).await, words);
     refused(create(1_000_000).await, words);
     allowed(create(64_000).await);
     let grown = json!({"data": {"z": "y".repeat(5000)}});
     refused(garden.patch(&configs, "stored", grown).await, words);
+    // Protobuf has four bytes for a sign of four bytes, and no escape sequences.
+    let with_signs = |sign: &str, length: usize| json!({"data": {"x": sign.repeat(length)}});
+    let signs = with_signs("\u{1f980}", 17_000);
+    refused(garden.patch(&configs, "stored", signs).await, words);
+    for fits in [with_signs("\u{1f980}", 15_000), with_signs("<", 60_000)] {
+        allowed(garden.patch(&configs, "stored", fits).await);
+    }
 
     let secrets: Api<Secret> = Api::namespaced(member.clone(), NAMESPACE);
     let mut secret = named("stored", Secret::default());
@@ -82,7 +89,7 @@ pub async fn a_member_stores_no_large_object(garden: &Garden) {
         "involvedObject": {"kind": "ConfigMap", "name": "stored", "namespace": NAMESPACE},
     }))
     .unwrap();
-    let words = "characters, and an object of this kind in a project may have 16384";
+    let words = "bytes, and an object of this kind in a project may have 16384";
     refused(events.create(&params, &event).await.map(drop), words);
     a_large_object_from_before_the_bound_shrinks(garden, &configs).await;
 }

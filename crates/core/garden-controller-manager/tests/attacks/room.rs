@@ -22,7 +22,7 @@ fn error(length: usize) -> Value {
     json!([{"description": "x".repeat(length)}])
 }
 
-fn hand_over() -> Value {
+pub fn hand_over() -> Value {
     json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": [{"name": "seed-a", "epoch": 1}],
         "lastOperation": operation("Migrate", "Succeeded")})
 }
