@@ -37,8 +37,8 @@ use super::{
 };
 use crate::configuration_problem;
 
-/// Most bytes of text in the ShootState itself. With the rest of the object this is less than the limit of
-/// etcd (1.5 MiB).
+/// Most bytes of text in the ShootState itself, as the API server stores and policy `gardenlet-shootstate`
+/// counts the text. With the rest of the object this is less than the limit of etcd (1.5 MiB).
 pub(super) const MOST_HERE: usize = 1024 * 1024;
 /// Most entries of `spec.gardener` in the ShootState itself, also in policy `gardenlet-shootstate`: the
 /// policy compares each entry.
@@ -88,6 +88,8 @@ pub(super) struct Writer {
     state: ShootState,
     check: Check,
     whole: Whole,
+    /// [`stored_bytes`] of the pieces so far.
+    stored: usize,
     here: ShootStateSpec,
     chunks: Option<Chunks>,
 }
@@ -114,6 +116,7 @@ impl Writer {
             epoch,
             state,
             whole: Whole::default(),
+            stored: 0,
             here: ShootStateSpec::default(),
             chunks: None,
         })
@@ -139,7 +142,8 @@ impl Writer {
             .into());
         }
         self.whole.add(&line);
-        if self.chunks.is_none() && !fits_here(self.whole.size(), self.here.gardener.len() + 1) {
+        self.stored += stored_bytes(&line);
+        if self.chunks.is_none() && !fits_here(self.stored, self.here.gardener.len() + 1) {
             self.begin_chunks().await?;
         }
         if self.chunks.is_none() {
@@ -336,6 +340,23 @@ impl Writer {
     }
 }
 
+/// The most bytes that policy `gardenlet-shootstate` counts for a line of JSON. The API server stores some
+/// signs with an escape sequence. The policy also counts a space after each separator.
+fn stored_bytes(line: &[u8]) -> usize {
+    let most = |byte: &u8| -> usize {
+        match *byte {
+            b'<' | b'>' | b'&' | 0x7f => 6,
+            b',' => 2,
+            // A character outside of ASCII counts with the first byte of the character.
+            0x80..=0xbf => 0,
+            0xc0..=0xef => 6,
+            0xf0..=0xff => 10,
+            _ => 1,
+        }
+    };
+    line.iter().map(most).sum()
+}
+
 /// Whether a state of this size stands in the ShootState itself.
 fn fits_here(bytes: usize, entries: usize) -> bool {
     bytes <= MOST_HERE && entries <= MOST_ENTRIES
@@ -418,8 +439,30 @@ mod tests {
         assert!(!fits_here(1, MOST_ENTRIES + 1));
         let policy =
             include_str!("../../../../../charts/garden/files/policies/gardenlet-project-namespace.yaml");
-        let bound = format!("variables.entries.size() <= {MOST_ENTRIES}");
-        assert!(policy.contains(&bound), "{bound}");
+        // The policy has room for a claim of an attempt, and for an addition to the list of leftovers.
+        let most = MOST_HERE + 65_536;
+        for bound in [
+            format!("variables.entries.size() <= {MOST_ENTRIES}"),
+            format!("variables.size <= {most}"),
+        ] {
+            assert!(policy.contains(&bound), "{bound}");
+        }
+    }
+
+    /// The policy counts the bytes that etcd stores, and not the bytes that the writer sends.
+    #[test]
+    fn a_text_counts_with_its_escape_sequences_and_spaces() {
+        for (text, bytes) in [
+            (r#"{"a":"b","c":[1,2]}"#, 21),
+            ("<>&", 18),
+            ("\u{7f}", 6),
+            (r"\u0007\n", 8),
+            ("\u{fc}\u{200b}", 12),
+            ("\u{1f980}", 10),
+        ] {
+            assert_eq!(stored_bytes(text.as_bytes()), bytes, "{text:?}");
+        }
+        assert!(!fits_here(stored_bytes("<".repeat(MOST_HERE / 4).as_bytes()), 1));
     }
 
     #[test]
