@@ -47,6 +47,10 @@ pub const BACKUP_ENTRY_ASSIGNED_IN_EPOCH: &str = "backupentry.core.gardener.clou
 /// that epoch garden-controller-manager creates no source backup entry any more.
 pub const BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH: &str =
     "backupentry.core.gardener.cloud/source-released-in-epoch";
+/// Annotation of the shoot's own backup entry: the ownership epoch in which garden-controller-manager has
+/// seen the end of the source backup entry. In that epoch garden-controller-manager creates no source backup
+/// entry any more. Seeds cannot change the annotation.
+pub const BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH: &str = "backupentry.core.gardener.cloud/source-ended-in-epoch";
 /// Annotation: tasks for the next reconciliation of a shoot, separated by commas.
 pub const SHOOT_TASKS: &str = "shoot.gardener.cloud/tasks";
 /// Annotation: new reconciliations of the Shoot are held back (a truth value, see [`is_switched_on`]).

@@ -34,7 +34,7 @@ use super::{
     entries::{
         OwnEntryStep, SOURCE, adoption, assignment, entry, left_note, own_entry_step, release_note, taken,
     },
-    source::{SourceVerdict, is_restored, judge_source, source_seed},
+    source::{SourceVerdict, is_restored, judge_source, source_end, source_seed},
     source_entry::{SourceEntryStep, holds_own_entry, source_entry_step},
 };
 use crate::{
@@ -152,6 +152,13 @@ impl BackupEntryPlacement {
         // a source entry that is gone here is marked below.
         let source = self.read(shoot, &source_name).await?;
         let own = self.read(shoot, &name).await?;
+        let end = own
+            .as_ref()
+            .and_then(|own| source_end(shoot, &host, own, source.is_some()));
+        if let (Some(end), Some(own)) = (&end, &own) {
+            self.change(shoot, own, end).await?;
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        }
         let of_source = source_seed(shoot, &host, own.as_ref());
         let of_source = of_source.and_then(|name| self.seeds.get(&ObjectRef::new(&name)));
         let (of_source, entry) = (of_source.as_deref(), own.as_ref());

@@ -20,6 +20,9 @@
 //! the Shoot. The rights to credentials of buckets, the end of a Seed and the end of a BackupBucket rely on
 //! that.
 //!
+//! The end of a source entry is recorded at the own entry, by an annotation that no seed can change. In that
+//! epoch no source entry is created again, so a seed gets the credentials of a former seed only once.
+//!
 //! An entry that a seed does not release after a planned hand-over is taken when the seed is lost: the former
 //! seed has stopped and has proved its final snapshot.
 //!

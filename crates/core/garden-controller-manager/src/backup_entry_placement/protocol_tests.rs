@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     decision::{abandoned_on, heir},
     entries::{OwnEntryStep, assignment, entry, own_entry_step},
-    source::{SourceVerdict, judge_source, source_seed},
+    source::{SourceVerdict, judge_source, source_end, source_seed},
     source_entry::{SourceEntryStep, holds_own_entry, source_entry_step},
 };
 
@@ -88,6 +88,13 @@ impl Garden {
         let of_source = of_source.filter(|name| self.lost != Some(name.as_str()));
         let of_source = of_source.map(|name| seed(&name));
         let (own, has_source) = (self.own.clone(), self.source.is_some());
+        let end = own
+            .as_ref()
+            .and_then(|own| source_end(&self.shoot, &host, own, has_source));
+        if let (Some(end), Some(own)) = (&end, &own) {
+            self.own = Some(changed(own, end));
+            return true;
+        }
         let verdict = judge_source(&self.shoot, &host, of_source.as_ref(), own.as_ref(), has_source);
         let bucket = match verdict {
             SourceVerdict::NotNeeded => None,
@@ -265,6 +272,29 @@ fn a_planned_move_gives_the_destination_the_source_bucket_until_the_restore_has_
     );
     garden.drop_source("2");
     assert_eq!(garden.summary_of("b", &planned(2, "Held", ("a", 1))), "b@b | -");
+}
+
+/// The host of a shoot without phases removes the mark of the end, and reports a restore.
+#[test]
+fn a_seed_gets_no_second_source_entry_in_an_epoch() {
+    let mut garden = Garden::created();
+    let operation = |type_: &str, state: &str| {
+        let last = json!({"type": type_, "state": state, "progress": 1, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        serde_json::from_value(last).unwrap()
+    };
+    let report = |garden: &mut Garden, type_: &str, state: &str| {
+        garden.hosted_by("b", &json!({"epoch": 2, "source": {"name": "a", "epoch": 1}}));
+        garden.shoot.status.as_mut().unwrap().last_operation = Some(operation(type_, state));
+        while garden.write() {}
+        garden.summary()
+    };
+    assert_eq!(report(&mut garden, "Migrate", "Succeeded"), "b@b | b@a reads a");
+    garden.drop_source("2");
+    assert_eq!(report(&mut garden, "Restore", "Succeeded"), "b@b | -");
+    let removed = json!({"metadata": {"annotations": {(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH): null}}});
+    garden.own = garden.own.as_ref().map(|own| changed(own, &removed));
+    assert_eq!(report(&mut garden, "Restore", "Processing"), "b@b | -");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The bucket from which a shoot is restored: pure decisions.
 
 use api::{
-    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH},
+    constants::{
+        BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH,
+        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH,
+    },
     gardencore::{
         BackupEntry, Seed, Shoot,
         shoot::{Ownership, OwnershipPhase, SourceBucket},
@@ -9,6 +12,7 @@ use api::{
 };
 use kube::ResourceExt;
 use placement::{Journey, journey};
+use serde_json::{Value, json};
 
 /// The bucket with the data that the present epoch begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +72,7 @@ pub(super) fn judge_source(
     has_source_entry: bool,
 ) -> SourceVerdict {
     let record = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
-    let is_given = own.is_none_or(|own| own.spec.seed_name.as_deref() == Some(host.name_any().as_str()));
+    let is_given = own.is_none_or(|own| is_given(own, host));
     let is_begun = |record: &Ownership| {
         let is_certain = record.phase.is_some() || has_source_entry;
         is_certain || own.is_none_or(|own| is_of_epoch(own, record.epoch) || !names_bucket(own, host))
@@ -108,7 +112,16 @@ pub(super) fn judge_source(
 /// Whether the entry was assigned in this epoch. Without recorded phases, a Shoot looks the same after a
 /// hand-over and after a cancelled move. The second has no source.
 fn is_of_epoch(own: &BackupEntry, epoch: i64) -> bool {
-    own.annotations().get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH) == Some(&epoch.to_string())
+    names_epoch(own, BACKUP_ENTRY_ASSIGNED_IN_EPOCH, epoch)
+}
+
+fn names_epoch(own: &BackupEntry, annotation: &str, epoch: i64) -> bool {
+    own.annotations().get(annotation) == Some(&epoch.to_string())
+}
+
+/// Whether the entry was assigned to the host. Before the assignment, all annotations are of a former seed.
+fn is_given(own: &BackupEntry, host: &Seed) -> bool {
+    own.spec.seed_name.as_deref() == Some(host.name_any().as_str())
 }
 
 fn names_bucket(own: &BackupEntry, host: &Seed) -> bool {
@@ -119,20 +132,51 @@ fn names_bucket(own: &BackupEntry, host: &Seed) -> bool {
 /// started from the copy.
 #[must_use]
 pub(super) fn needs_source_entry(shoot: &Shoot, host: &Seed, bucket: &str, own: &BackupEntry) -> bool {
-    let epoch = shoot.status.as_ref().map(api::gardencore::ShootStatus::epoch);
-    // Before the assignment, the mark is of a former seed.
-    let is_given = own.spec.seed_name.as_deref() == Some(host.name_any().as_str());
-    let released = own.annotations().get(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH);
-    let released = released.filter(|_| is_given);
-    let is_released = released.is_some() && released == epoch.map(|epoch| epoch.to_string()).as_ref();
-    is_restored(shoot) && host.uid().as_deref() != Some(bucket) && !is_released
+    let epoch = epoch(shoot);
+    let is_released = [
+        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH,
+        BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH,
+    ]
+    .iter()
+    .any(|annotation| names_epoch(own, annotation, epoch));
+    let is_ended = is_given(own, host) && is_released;
+    is_restored(shoot) && host.uid().as_deref() != Some(bucket) && !is_ended
+}
+
+/// The change of the shoot's own entry that records the end of the source entry in the present epoch; `None`
+/// if the end is recorded, or the source entry may still be needed. `has_source_entry`: the source entry
+/// exists.
+///
+/// A shoot without recorded phases can look restored again, because the host writes `status.lastOperation`.
+/// Without the record, a hostile host that has removed its own mark would get the source entry back, and the
+/// credentials of the bucket of a former seed.
+#[must_use]
+pub(super) fn source_end(
+    shoot: &Shoot,
+    host: &Seed,
+    own: &BackupEntry,
+    has_source_entry: bool,
+) -> Option<Value> {
+    let epoch = epoch(shoot);
+    let is_exempt = epoch <= 1 || own.metadata.deletion_timestamp.is_some() || !is_given(own, host);
+    if is_exempt || names_epoch(own, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH, epoch) {
+        return None;
+    }
+    let is_marked = names_epoch(own, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, epoch);
+    let has_ended = is_marked || !has_source_entry && !is_restored(shoot);
+    let annotations = json!({(BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH): epoch.to_string()});
+    has_ended.then(|| json!({"metadata": {"annotations": annotations}}))
+}
+
+fn epoch(shoot: &Shoot) -> i64 {
+    let status = shoot.status.as_ref();
+    status.map_or(1, api::gardencore::ShootStatus::epoch)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use api::gardencore::{BackupEntrySpec, SeedSpec, ShootSpec};
-    use serde_json::{Value, json};
 
     use super::*;
 
@@ -285,5 +329,41 @@ mod tests {
         // A former seed cannot guess the next epoch and suppress the entry.
         own.spec.seed_name = Some("a".into());
         assert!(needs_source_entry(&shoot, &b, "bucket-a", &own));
+    }
+
+    /// A shoot without phases that has been settled for long: its host removes the mark of the end, and
+    /// reports a restore.
+    #[test]
+    fn the_end_of_the_source_entry_is_recorded_where_no_seed_can_write() {
+        let last = |type_: &str, state: &str| {
+            let last = json!({"type": type_, "state": state, "progress": 1, "description": "",
+                "lastUpdateTime": "2026-01-01T00:00:00Z"});
+            let mut shoot = shoot(&json!({"epoch": 2}));
+            shoot.status.as_mut().unwrap().last_operation = Some(serde_json::from_value(last).unwrap());
+            shoot
+        };
+        let (restoring, settled) = (last("Restore", "Processing"), last("Reconcile", "Succeeded"));
+        let (b, mut own) = (seed("b"), entry("b", "bucket-b"));
+        let record = json!({"metadata": {"annotations": {(BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH): "2"}}});
+        // The restore may still need the entry.
+        assert_eq!(source_end(&restoring, &b, &own, true), None);
+        assert_eq!(source_end(&restoring, &b, &own, false), None);
+        assert_eq!(source_end(&settled, &b, &own, true), None);
+        assert_eq!(source_end(&settled, &b, &own, false), Some(record.clone()));
+        let mark = BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH.to_owned();
+        own.annotations_mut().insert(mark.clone(), "2".into());
+        assert_eq!(source_end(&restoring, &b, &own, true), Some(record));
+        let ended = BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH.to_owned();
+        own.annotations_mut().insert(ended, "2".into());
+        assert_eq!(source_end(&settled, &b, &own, false), None);
+        own.annotations_mut().remove(&mark);
+        assert!(!needs_source_entry(&restoring, &b, "bucket-a", &own));
+        // The record is of one epoch, and of the seed that has the entry.
+        let mut later = restoring.clone();
+        later.status.as_mut().unwrap().ownership.as_mut().unwrap().epoch = 3;
+        assert!(needs_source_entry(&later, &b, "bucket-a", &own));
+        own.spec.seed_name = Some("a".into());
+        assert!(needs_source_entry(&restoring, &b, "bucket-a", &own));
+        assert_eq!(source_end(&settled, &b, &entry("a", "bucket-a"), false), None);
     }
 }

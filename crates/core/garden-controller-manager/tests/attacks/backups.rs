@@ -2,7 +2,10 @@
 //! from which a shoot is restored (threats.md 13).
 
 use api::{
-    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, CONFIRMATION_DELETION, OWNERSHIP_EPOCH},
+    constants::{
+        BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH,
+        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, CONFIRMATION_DELETION, OWNERSHIP_EPOCH,
+    },
     gardencore::{BackupBucket, BackupEntry, Shoot},
 };
 use kube::{
@@ -199,6 +202,39 @@ pub async fn a_seed_changes_no_owner_data_of_its_entry(garden: &Garden) {
     );
     let released = json!({"metadata": {"finalizers": null}});
     allowed(garden.patch(&a, "hosted", released).await);
+}
+
+/// Without the mark garden-controller-manager would create the source entry again, and the host would read
+/// the credentials of a former seed again.
+pub async fn a_seed_marks_the_end_of_a_source_entry_once(garden: &Garden) {
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    let a: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    garden.entry("marked", "seed-a", "bucket-a").await;
+    let with = |key: &str, value: Value| json!({"metadata": {"annotations": {key: value}}});
+    let assigned = with(BACKUP_ENTRY_ASSIGNED_IN_EPOCH, json!("2"));
+    garden.patch(&entries, "marked", assigned).await.unwrap();
+    // A mark of a different epoch has no effect.
+    for value in [json!("1"), Value::Null, json!("2"), json!("2")] {
+        let mark = with(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, value);
+        allowed(garden.patch(&a, "marked", mark).await);
+    }
+    for value in [Value::Null, json!("1"), json!(""), json!("x"), json!("03")] {
+        let mark = with(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, value);
+        refused(
+            garden.patch(&a, "marked", mark).await,
+            "source-released-in-epoch of BackupEntry marked: the source entry of epoch 2 has ended",
+        );
+    }
+    // The record of garden-controller-manager.
+    let ended = with(BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH, json!("2"));
+    let words = "source-ended-in-epoch of BackupEntry marked";
+    refused(garden.patch(&a, "marked", ended.clone()).await, words);
+    garden.patch(&entries, "marked", ended).await.unwrap();
+    let removed = with(BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH, Value::Null);
+    refused(garden.patch(&a, "marked", removed).await, words);
+    // The seed keeps the shoot in a new epoch, and garden-controller-manager does not assign the entry again.
+    let later = with(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, json!("3"));
+    allowed(garden.patch(&a, "marked", later).await);
 }
 
 /// A foreign finalizer stays after the hand-over, and keeps the entry, the project and the Seed.

@@ -124,6 +124,7 @@ testkit::scenarios! {
         a_seed_makes_no_bucket,
         a_seed_names_no_bucket_for_a_restore,
         a_seed_changes_no_owner_data_of_its_entry,
+        a_seed_marks_the_end_of_a_source_entry_once,
         a_seed_adds_no_finalizer_to_its_backups,
     },
     room::{

@@ -1,7 +1,10 @@
 //! The BackupBuckets and BackupEntries, which garden-controller-manager creates and assigns.
 
 use api::{
-    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, finalizer::GARDENER},
+    constants::{
+        BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH,
+        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, finalizer::GARDENER,
+    },
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
 };
 use k8s_openapi::api::events::v1::Event;
@@ -14,7 +17,7 @@ use testkit::eventually;
 
 use crate::{
     SOON,
-    garden::{self, Garden, NAMESPACE, allowed, operation},
+    garden::{self, Garden, NAMESPACE, allowed, operation, refused},
     gone, until,
 };
 
@@ -70,6 +73,15 @@ pub async fn follow_their_shoot(garden: &Garden) {
         .unwrap();
     allowed(garden.patch(&b, &source.name_any(), released).await);
     gone(&entries, &source.name_any()).await;
+    // The end is recorded where the host cannot write, and the host cannot take its mark back.
+    let is_recorded = |own: &BackupEntry| own.annotations().contains_key(BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH);
+    let own = until(&entries, "shoot--dev--heavy--h", is_recorded).await;
+    assert_eq!(own.annotations()[BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH], "2");
+    let removed = json!({"metadata": {"annotations": {(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH): null}}});
+    refused(
+        garden.patch(&b, "shoot--dev--heavy--h", removed).await,
+        "the source entry of epoch 2 has ended",
+    );
 }
 
 /// The garden creates the objects before the host begins with the backups, and no seed has to be alive.
