@@ -34,6 +34,7 @@ use super::{
     },
     deletion::{Deletion, decide, has_unneeded_backups},
     object::{ask, wanted},
+    watched,
 };
 use crate::{
     Context, MANAGER,
@@ -53,14 +54,12 @@ pub(super) struct BackupEntryController {
     here: Store<TheirMeta>,
 }
 
-/// Runs the controller until shutdown. All entries are watched: a CRD can select by a single field only, and
-/// a leaving entry still belongs to this seed although `spec.seedName` names the destination.
+/// Runs the controller until shutdown.
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
-    let entries: Api<BackupEntry> = garden.all();
     let theirs: Api<TheirMeta> = context.seed.cluster_wide();
     let here = SharedWatch::new(theirs, watcher::Config::default(), |_| {});
-    let controller = runner::controller(entries, watcher::Config::default(), |_| None);
+    let controller = watched::controller(&garden, &context.seed_name);
     let store = controller.store();
     // All BackupEntries of the seed are reported after the store shows the list. So an entry of the garden
     // that was listed before is checked again.

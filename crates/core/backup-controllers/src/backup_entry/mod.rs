@@ -21,6 +21,7 @@ mod decision;
 mod deletion;
 mod object;
 mod removal;
+mod watched;
 
 pub use controller::run;
 pub use decision::{SOURCE_PREFIX, operation, responsible_seed};
