@@ -107,14 +107,25 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             return Ok(Next::Change);
         }
         let begin = must_begin(&entry, what.type_());
-        let last = entry.status.as_ref().and_then(|s| s.last_operation.clone());
-        let type_ = match &last {
+        let type_ = match entry.status.as_ref().and_then(|s| s.last_operation.as_ref()) {
             Some(last) if !begin => last.type_,
             _ => what.type_(),
         };
-        let outcome = self.step(&entry, what, type_, begin, last).await;
+        // The begin removes the last error, so an error of this run is compared with the entry after the
+        // begin.
+        let recorded = if begin {
+            self.begin(&entry, what, type_).await?
+        } else {
+            entry.clone()
+        };
+        let outcome = if what == Operation::Migrate {
+            self.migrate(&entry).await
+        } else {
+            let last = recorded.status.as_ref().and_then(|s| s.last_operation.clone());
+            self.bring_in_line(&entry, what, type_, last).await
+        };
         if let Err(error) = &outcome
-            && let Some(body) = decision::failure(&entry, error, type_, clock::now_k8s())
+            && let Some(body) = decision::failure(&recorded, error, type_, clock::now_k8s())
         {
             self.write(&entry, &body).await?;
         }
@@ -210,33 +221,26 @@ impl BackupEntryController {
             .context(format_args!("could not read BackupEntry {name} of the seed"))
     }
 
-    async fn step(
+    /// Records the begin of a run before the provider acts: a crash in between repeats the run. Returns the
+    /// entry with the record.
+    async fn begin(
         &self,
         entry: &BackupEntry,
         what: Operation,
         type_: LastOperationType,
-        begin: bool,
-        mut last: Option<LastOperation>,
-    ) -> Result<Next> {
-        if begin {
-            // Recorded before the operation begins: a crash in between repeats the operation.
-            let written = self
-                .write(entry, &decision::begun(type_, clock::now_k8s()))
+    ) -> Result<BackupEntry> {
+        let written = self
+            .write(entry, &decision::begun(type_, clock::now_k8s()))
+            .await?;
+        // A seed that releases the entry may not change annotations any more.
+        if what != Operation::Migrate && entry.annotations().contains_key(OPERATION) {
+            // A request that was written after the read stays, and begins a further run.
+            let done = json!({"metadata": {"annotations": {OPERATION: null}}});
+            MANAGER
+                .try_merge_of(&self.entries(entry), &written, &done)
                 .await?;
-            // A seed that releases the entry may not change annotations any more.
-            if what != Operation::Migrate && entry.annotations().contains_key(OPERATION) {
-                // A request that was written after the read stays, and begins a further run.
-                let done = json!({"metadata": {"annotations": {OPERATION: null}}});
-                MANAGER
-                    .try_merge_of(&self.entries(entry), &written, &done)
-                    .await?;
-            }
-            last = written.status.and_then(|s| s.last_operation);
         }
-        if what == Operation::Migrate {
-            return self.migrate(entry).await;
-        }
-        self.bring_in_line(entry, what, type_, last).await
+        Ok(written)
     }
 
     async fn bring_in_line(

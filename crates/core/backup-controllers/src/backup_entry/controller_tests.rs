@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Mutex};
 
 use api::gardencore::BackupEntrySpec;
 use http::{Request, Response, StatusCode};
@@ -37,18 +37,28 @@ fn page(object: &Value, next: &str) -> Result<Response<Body>, Infallible> {
     answer(StatusCode::OK, &list)
 }
 
-/// A garden with an entry that seed `b` has taken over. `reads` counts the reads of the entry, which the
-/// controller begins with.
-fn garden(reads: watch::Sender<usize>) -> Client {
+fn missing() -> Result<Response<Body>, Infallible> {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "reason": "NotFound", "message": "gone", "code": 404});
+    answer(StatusCode::NOT_FOUND, &status)
+}
+
+fn entry(seed: &str) -> BackupEntry {
     let spec = BackupEntrySpec {
         bucket_name: "bucket".into(),
-        seed_name: Some("b".into()),
+        seed_name: Some(seed.into()),
         shoot_ref: None,
     };
     let mut entry = BackupEntry::new(NAME, spec);
     entry.metadata.namespace = Some("garden-dev".into());
     entry.metadata.finalizers = Some(vec![GARDENER.into()]);
-    let entry = serde_json::to_value(entry).unwrap();
+    entry
+}
+
+/// A garden with an entry that seed `b` has taken over. `reads` counts the reads of the entry, which the
+/// controller begins with.
+fn garden(reads: watch::Sender<usize>) -> Client {
+    let entry = serde_json::to_value(entry("b")).unwrap();
     let service = service_fn(move |request: Request<Body>| {
         let (entry, reads) = (entry.clone(), reads.clone());
         async move {
@@ -60,9 +70,47 @@ fn garden(reads: watch::Sender<usize>) -> Client {
                 return page(&entry, "");
             }
             reads.send_modify(|reads| *reads += 1);
-            let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
-                "reason": "NotFound", "message": "gone", "code": 404});
-            answer(StatusCode::NOT_FOUND, &gone)
+            missing()
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// A garden with an entry of seed `a` whose BackupBucket does not exist. The request for an operation stays
+/// at the entry, so that each attempt begins a run. `writes`: the statuses that the controller has written.
+fn garden_without_bucket(writes: watch::Sender<Vec<Value>>) -> Client {
+    let mut entry = entry("a");
+    entry
+        .annotations_mut()
+        .insert(OPERATION.into(), "reconcile".into());
+    let entry = Arc::new(Mutex::new(serde_json::to_value(entry).unwrap()));
+    let service = service_fn(move |request: Request<Body>| {
+        let (entry, writes) = (Arc::clone(&entry), writes.clone());
+        async move {
+            let (parts, body) = request.into_parts();
+            if parts.uri.query().unwrap_or_default().contains("watch=true") {
+                std::future::pending::<()>().await;
+            }
+            let path = parts.uri.path();
+            if path.ends_with("/status") {
+                let body = body.collect_bytes().await.unwrap();
+                let body: Value = serde_json::from_slice(&body).unwrap();
+                let status = body["status"].clone();
+                let mut entry = entry.lock().unwrap();
+                for (field, value) in status.as_object().unwrap() {
+                    entry["status"][field] = value.clone();
+                }
+                writes.send_modify(|writes| writes.push(status));
+                return answer(StatusCode::OK, &entry);
+            }
+            let entry = entry.lock().unwrap().clone();
+            if path.ends_with("/backupentries") {
+                page(&entry, "")
+            } else if path.ends_with(NAME) {
+                answer(StatusCode::OK, &entry)
+            } else {
+                missing()
+            }
         }
     });
     Client::new(service, "default")
@@ -85,11 +133,8 @@ fn seed() -> Client {
     Client::new(service, "default")
 }
 
-/// Otherwise the seed would keep the BackupEntry and the credentials of the bucket.
-#[tokio::test(start_paused = true)]
-async fn an_entry_that_was_taken_over_is_checked_after_a_list_of_two_pages() {
-    let (sender, mut reads) = watch::channel(0);
-    let (garden, permit) = (garden(sender), Permit::sole("a test"));
+fn context(garden: Client) -> Context {
+    let permit = Permit::sole("a test");
     let settings = runner::Settings {
         concurrency: 1,
         shutdown: CancellationToken::new(),
@@ -97,13 +142,20 @@ async fn an_entry_that_was_taken_over_is_checked_after_a_list_of_two_pages() {
         metrics: Metrics::default(),
         events: Events::new(garden.clone(), "test"),
     };
-    let context = Context {
+    Context {
         garden: Garden::new(garden, &permit),
         seed: Seed::new(seed(), &permit),
         seed_name: "a".into(),
         deletion_grace: Duration::ZERO,
         runner: settings,
-    };
+    }
+}
+
+/// Otherwise the seed would keep the BackupEntry and the credentials of the bucket.
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_was_taken_over_is_checked_after_a_list_of_two_pages() {
+    let (sender, mut reads) = watch::channel(0);
+    let context = context(garden(sender));
     let checked = async {
         tokio::select! {
             () = run(Arc::new(context)) => {}
@@ -112,4 +164,21 @@ async fn an_entry_that_was_taken_over_is_checked_after_a_list_of_two_pages() {
     };
     timeout(Duration::from_secs(600), checked).await.unwrap();
     assert_eq!(*reads.borrow(), 1);
+}
+
+/// Otherwise a move begins with an entry that fails, because the check of the move finds no error.
+#[tokio::test(start_paused = true)]
+async fn an_error_that_repeats_is_recorded_in_each_run() {
+    let (sender, mut writes) = watch::channel(Vec::<Value>::new());
+    let context = context(garden_without_bucket(sender));
+    let written = async {
+        tokio::select! {
+            () = run(Arc::new(context)) => Vec::new(),
+            written = writes.wait_for(|writes| writes.len() >= 4) => written.unwrap().clone(),
+        }
+    };
+    let written = timeout(Duration::from_secs(600), written).await.unwrap();
+    let has_error = |status: &Value| status["lastError"].is_object();
+    let errors: Vec<_> = written.iter().take(4).map(has_error).collect();
+    assert_eq!(errors, [false, true, false, true]);
 }
