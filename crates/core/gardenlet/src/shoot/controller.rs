@@ -26,7 +26,7 @@ use super::{
     leaving::{leave, left_behind},
     move_obstacle,
     operation::{
-        annotation, confirmation, domain, execution,
+        annotation, backup_grace, confirmation, domain, execution,
         failure::Failure,
         first_status,
         identity::OperationIdentity,
@@ -211,6 +211,7 @@ impl ShootReconciler {
         domain::wait_until_reserved(context, &shoot, operation).await?;
         let traveller = traveller(&shoot, operation)
             .map_err(|error| Error::config(ErrorCode::ErrConfigurationProblem, error.to_string()))?;
+        Box::pin(backup_grace::skip_if_never_created(context, &shoot, operation)).await?;
         let recorded = Box::pin(self.record_start(&shoot, &traveller, operation, &project));
         let Some(begun) = recorded.await? else {
             return Ok(Next::After(CONFLICT_REQUEUE));

@@ -1,6 +1,7 @@
 //! One operation on a shoot: which flow runs, the progress, and the report in the status of the Shoot.
 
 pub(crate) mod annotation;
+pub(crate) mod backup_grace;
 pub(crate) mod confirmation;
 pub(crate) mod domain;
 pub(crate) mod execution;
