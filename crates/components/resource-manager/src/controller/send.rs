@@ -117,7 +117,7 @@ impl Controller {
         };
         let written = self.overwrite(work, &api, key, exactly, &body, written).await?;
         if let Some(watch) = &object.item.watch {
-            watch.applied(key, work.owner, written.marks(), exactly != Overwrite::default());
+            watch.applied(key, work.owner, &written, exactly != Overwrite::default());
         }
         if key.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             established(target, &object.served, key).await;

@@ -84,6 +84,16 @@ impl<const WHOLE: bool> ReducedObject<WHOLE> {
         self.marks
     }
 
+    /// The version of the object as a number, which rises with each write; 0 if the API server sends no
+    /// number.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        let version = self.meta.resource_version.as_deref();
+        version
+            .and_then(|version| version.parse().ok())
+            .unwrap_or_default()
+    }
+
     /// The ManagedResource in the origin annotation.
     #[must_use]
     pub fn origin(&self) -> Option<&str> {

@@ -30,6 +30,8 @@ pub struct WatchedObject {
     pub marks: Marks,
     /// The health of the object.
     pub health: Health,
+    /// The version of the object, which rises with each write; 0 if not known.
+    pub version: u64,
 }
 
 /// The marks at the application, and whether labels and annotations of other writers count as a change.
@@ -94,15 +96,17 @@ impl Entries {
         }
     }
 
-    /// Records that the object was applied just now and has these marks.
+    /// Records that the object was applied just now, and has these marks in this version. Returns the change
+    /// of a different writer that the watch has shown before: the answer to the application may come after
+    /// the event of a later write, and the watch does not repeat the event.
     pub fn applied(
         &mut self,
         namespace: Option<&str>,
         name: &str,
         owner: &Owner,
-        marks: Marks,
+        (marks, version): (Marks, u64),
         exactly: bool,
-    ) {
+    ) -> Option<Event> {
         let entry = self.objects.entry(object_name(namespace, name)).or_default();
         let before = entry.applied.replace(Applied {
             owner: owner.clone(),
@@ -117,9 +121,16 @@ impl Entries {
                 owner: owner.clone(),
                 marks,
                 health: Health::default(),
+                version,
             });
             entry.listing = self.listing;
         }
+        let later = entry
+            .seen
+            .as_ref()
+            .filter(|seen| version > 0 && seen.version > version);
+        let drifted = later.filter(|seen| seen.owner != *owner || !seen.marks.hold(marks, exactly));
+        drifted.map(|_| Event::Drifted(owner.clone()))
     }
 
     /// This ManagedResource no longer manages the object. Another ManagedResource may have taken the object

@@ -30,6 +30,7 @@ fn observed(marks: Marks, wrong: Option<&str>) -> WatchedObject {
             wrong: wrong.map(Into::into),
             rolls: None,
         },
+        version: 0,
     }
 }
 
@@ -44,7 +45,7 @@ fn listed() -> Entries {
 fn a_change_by_somebody_else_is_noticed_and_ones_own_is_not() {
     let mut entries = listed();
     let ours = marks("1", "f:data", "b");
-    entries.applied(None, "o", &owner("a"), ours, false);
+    entries.applied(None, "o", &owner("a"), (ours, 0), false);
     assert_eq!(
         entries.sees(None, "o", observed(ours, None)),
         Some(Event::Judged(owner("a"))),
@@ -67,12 +68,34 @@ fn a_change_by_somebody_else_is_noticed_and_ones_own_is_not() {
         drifted,
         "another object of that name"
     );
-    entries.applied(None, "o", &owner("a"), ours, true);
+    entries.applied(None, "o", &owner("a"), (ours, 0), true);
     assert_eq!(
         entries.sees(None, "o", observed(marks("1", "f:data", "x"), None)),
         drifted,
         "a label that is not borne"
     );
+}
+
+/// The watch may show a write by another writer before the answer to the application arrives.
+#[test]
+fn a_change_before_the_answer_to_the_application_is_noticed() {
+    let (ours, less) = (marks("1", "f:data", "b"), marks("1", "f:less", "b"));
+    let drifted = Some(Event::Drifted(owner("a")));
+    // The application has version 7.
+    let noticed = |version: u64, marks: Marks| {
+        let mut entries = listed();
+        let seen = WatchedObject {
+            version,
+            ..observed(marks, None)
+        };
+        entries.sees(None, "o", seen);
+        entries.applied(None, "o", &owner("a"), (ours, 7), false)
+    };
+    assert_eq!(noticed(8, less), drifted);
+    assert_eq!(noticed(8, ours), None, "a status");
+    assert_eq!(noticed(7, ours), None, "the own write");
+    assert_eq!(noticed(6, less), None, "the object before the application");
+    assert_eq!(noticed(0, less), None, "an API server without numbers");
 }
 
 #[test]
@@ -102,7 +125,7 @@ fn an_object_that_goes_is_noticed_also_between_two_listings() {
         entries.sees(None, name, observed(ours, None));
     }
     for name in ["deleted", "missed", "let-go"] {
-        entries.applied(None, name, &owner("a"), ours, false);
+        entries.applied(None, name, &owner("a"), (ours, 0), false);
     }
     entries.forget(None, "let-go", &owner("a"));
     entries.forget(None, "missed", &owner("somebody else"));
@@ -148,7 +171,7 @@ fn objects_of_strangers_beyond_the_limit_are_not_tracked() {
     for judged in [false, true] {
         let mut entries = Entries::new(judged);
         let ours = marks("1", "f:data", "b");
-        entries.applied(None, "before", &owner("a"), ours, false);
+        entries.applied(None, "before", &owner("a"), (ours, 0), false);
         entries.list_begins();
         for number in 0..3 * MOST_STRANGERS {
             entries.sees(Some("n"), &format!("s{number}"), observed(ours, None));
@@ -158,7 +181,7 @@ fn objects_of_strangers_beyond_the_limit_are_not_tracked() {
         entries.sees(None, "after", observed(ours, None));
         entries.list_ends();
         assert!(entries.has_untracked());
-        entries.applied(None, "after", &owner("a"), ours, false);
+        entries.applied(None, "after", &owner("a"), (ours, 0), false);
         assert_eq!(entries.objects.len(), MOST_STRANGERS + 2);
         assert_eq!(entries.state(None, "before"), State::Seen(Health::default()));
         match entries.state(None, "after") {

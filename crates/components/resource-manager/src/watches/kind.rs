@@ -23,7 +23,7 @@ use super::{
 use crate::{
     health::{self, Health},
     kinds::Served,
-    live::{self, Marks},
+    live::{self, Live},
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     object::{Key, Owner},
 };
@@ -54,6 +54,7 @@ impl Of {
 /// A running watch. The watch ends when this value is dropped.
 pub struct KindWatch {
     entries: Arc<Mutex<Entries>>,
+    tell: Tell,
     _end: DropGuard,
 }
 
@@ -67,6 +68,7 @@ impl KindWatch {
         let (entries, end) = (Arc::new(Mutex::new(entries)), CancellationToken::new());
         let watch = Self {
             entries: Arc::clone(&entries),
+            tell: Arc::clone(&tell),
             _end: end.clone().drop_guard(),
         };
         // Boxed separately: the surrounding futures would reserve the space four times.
@@ -77,10 +79,13 @@ impl KindWatch {
         (Arc::new(watch), work.boxed())
     }
 
-    /// Records that an object was applied and has these marks. `exactly`: labels and annotations of other
-    /// writers count as a change.
-    pub fn applied(&self, key: &Key, owner: &Owner, marks: Marks, exactly: bool) {
-        lock(&self.entries).applied(key.namespace.as_deref(), &key.name, owner, marks, exactly);
+    /// Records that an object was applied, with the answer of the API server. `exactly`: labels and
+    /// annotations of other writers count as a change.
+    pub fn applied(&self, key: &Key, owner: &Owner, written: &Live, exactly: bool) {
+        let (namespace, name) = (key.namespace.as_deref(), key.name.as_str());
+        let applied = (written.marks(), written.version());
+        let event = lock(&self.entries).applied(namespace, name, owner, applied, exactly);
+        event.into_iter().for_each(&*self.tell);
     }
 
     /// This ManagedResource no longer manages an object.
@@ -100,8 +105,9 @@ struct Shown {
     namespace: Option<String>,
     name: String,
     origin: Option<String>,
-    marks: Marks,
+    marks: live::Marks,
     health: Health,
+    version: u64,
 }
 
 impl Shown {
@@ -112,6 +118,7 @@ impl Shown {
             origin: object.origin().map(str::to_owned),
             marks: object.marks(),
             health: health::assess(&of.resource.group, &of.resource.kind, object.value()),
+            version: object.version(),
         }
     }
 }
@@ -178,6 +185,7 @@ fn take_in(
                         owner,
                         marks: object.marks,
                         health: object.health,
+                        version: object.version,
                     };
                     entries
                         .sees(object.namespace.as_deref(), &object.name, seen)
