@@ -13,7 +13,7 @@ use api::{
         LEFTOVER_NAMESPACES, ROLE, SHOOT_NAME, SHOOT_NAMESPACE, SHOOT_UID,
         condition::{EDGE_ADDRESS_READY, WITHOUT_SHOOTS},
     },
-    gardencore::Seed,
+    gardencore::{BackupEntry, BackupEntrySpec, Seed},
     meta::{ConditionStatus, find_condition},
 };
 use gardenlet::{seed, shoot};
@@ -23,7 +23,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use runtime::client::wait;
 use serde_json::json;
@@ -195,6 +195,42 @@ fn a_refused_seed_config_keeps_the_registered_seed() -> Result<()> {
         let error = seed::register(&context).await.unwrap_err().to_string();
         assert!(error.contains("could not be registered"), "{error}");
         Ok(())
+    })
+}
+
+/// A Seed in deletion waits for its BackupEntry behind the first page of all BackupEntries.
+#[test]
+fn a_backup_entry_behind_many_others_keeps_the_seed() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("seed-entries", false)).await?;
+        let entries: Api<BackupEntry> = Api::namespaced(ground.client.clone(), PROJECT);
+        let others = (0..60).map(|number| (format!("a-{number}"), "seed-b"));
+        for (name, seed) in others.chain([("z".to_owned(), "seed-a")]) {
+            let spec = BackupEntrySpec {
+                bucket_name: "bucket".into(),
+                seed_name: Some(seed.into()),
+                ..BackupEntrySpec::default()
+            };
+            let entry = BackupEntry::new(&name, spec);
+            entries.create(&PostParams::default(), &entry).await?;
+        }
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let context = Arc::new(context(&ground.client, &[])?);
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(seed::run(context)));
+        reported(&seeds, ConditionStatus::True).await?;
+        seeds.delete("seed-a", &DeleteParams::default()).await?;
+        let events: Api<Event> = Api::namespaced(ground.client.clone(), "default");
+        eventually("SeedInUse", SOON, || async {
+            let all = events.list(&ListParams::default()).await;
+            let all = all.map_err(|error| error.to_string())?;
+            let mut notes = all.items.iter().filter_map(|event| event.note.as_deref());
+            notes
+                .any(|note| note.contains("BackupEntry garden-dev/z is here"))
+                .then_some(())
+                .ok_or_else(|| "no Event".to_owned())
+        })
+        .await
     })
 }
 

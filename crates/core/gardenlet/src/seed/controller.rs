@@ -329,18 +329,17 @@ impl SeedController {
             )));
         }
         let entries: Api<BackupEntry> = self.context.garden.all();
-        let entries = entries
-            .list(&ListParams::default())
-            .await
-            .context("could not list BackupEntries")?;
-        let needing = entries.items.iter().find(|entry| is_needed_by_entry(seed, entry));
-        Ok(needing.map(|entry| {
-            format!(
-                "BackupEntry {}/{} is here, or names the bucket of this seed",
-                entry.namespace().unwrap_or_default(),
-                entry.name_any()
-            )
-        }))
+        let all = ListParams::default();
+        let mut needing = None;
+        let read = survey(&entries, &all, |entry: BackupEntry| {
+            if is_needed_by_entry(seed, &entry) {
+                needing = Some(path(&entry));
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        read.await.context("could not list BackupEntries")?;
+        Ok(needing.map(|entry| format!("BackupEntry {entry} is here, or names the bucket of this seed")))
     }
 }
 
