@@ -165,6 +165,11 @@ pub const STOPPED_FOR_EPOCH: &str = "shoot.gardener.cloud/stopped-for-epoch";
 /// snapshot of this etcd and has handed over the shoot. Without the annotation of the epoch that the seed has
 /// lost, the gardenlet asks etcd-backup-restore for the final snapshot before the deletion of the Etcd.
 pub const HANDED_OVER_IN_EPOCH: &str = "shoot.gardener.cloud/handed-over-in-epoch";
+/// Annotation of the shoot's namespace in the seed: the ownership epoch, a whole number, in which the
+/// gardenlet of the seed has chosen the data of the shoot, after the fence where a fence is needed. Without
+/// the annotation of the present epoch, the gardenlet does not rely on phases `Opening`, `Held` and `Leaving`
+/// of the Shoot.
+pub const OPENED_IN_EPOCH: &str = "shoot.gardener.cloud/opened-in-epoch";
 /// Annotation of the DNSRecord with the owner record (`true`): the deletion removes the epoch, too, because
 /// the shoot is deleted, or owner checks are off. Without the annotation the epoch stays in DNS, so that the
 /// former owner learns the end of its ownership (R17-50).

@@ -55,6 +55,8 @@ mutations! {
     IncompleteCopyAccepted,
     /// `parts`: a planned hand-over counts although the owner record still names the source.
     HandOverNotConfirmed,
+    /// `parts`: a destination relies on phases that the destination has not noted in its own seed.
+    UnnotedPhaseTrusted,
     /// `parts`: a destination that wakes up late goes on in an epoch that is over.
     EndedEpochContinued,
     /// `extension`: an actuator acts although the Cluster names a different seed.

@@ -181,6 +181,24 @@ impl<S: Clone + PartialEq> Ownership<S> {
         })
     }
 
+    /// The record on which the gardenlet of the seed relies. `has_opened`: that gardenlet has noted in the
+    /// seed that the gardenlet has chosen the data of this epoch. Without the note, a stolen certificate of
+    /// the gardenlet may have recorded the phases after `Claiming`. The seed then fences the source and
+    /// chooses the data, as after a grant without the help of the source. No seed claims the first epoch, and
+    /// an epoch in `Sealing` ends anyway.
+    #[must_use]
+    pub fn as_noted(&self, has_opened: bool) -> Self {
+        let is_after_choice = matches!(self.phase, Phase::Opening | Phase::Held | Phase::Leaving);
+        if has_opened || !is_after_choice || self.source.is_none() {
+            return self.clone();
+        }
+        Self {
+            drained: false,
+            chain: None,
+            ..self.in_phase(Phase::Claiming)
+        }
+    }
+
     /// Whether this seed may delete the shoot. A claimant finishes first.
     pub fn may_be_deleted_by(&self, seed: &S) -> bool {
         self.phase == Phase::Held && self.now.seed == *seed

@@ -26,7 +26,7 @@ use crate::{
     controllers::controller_leaders::{self, Stage, current_stage},
     extensions::close_deadline::CloseDeadline,
     nodes::check_room,
-    ownership::{owner_claim, owner_terms},
+    ownership::{opened_epoch, owner_claim, owner_terms},
     residency::{Residency, Tenant},
     shoot_state::ShootStateCache,
 };
@@ -46,7 +46,8 @@ pub struct Facts {
     pub garden: Garden,
     /// The shoot in the seed of this gardenlet.
     pub residency: Residency,
-    /// The shoot as it was when the flow started.
+    /// The shoot as it was when the flow started, except for phases of ownership that the seed does not show
+    /// ([`crate::OpenedEpoch`]).
     pub shoot: Arc<Shoot>,
     /// Project of the shoot.
     pub project: Project,
@@ -104,12 +105,13 @@ impl Facts {
             namespace: names.technical_id.clone(),
             tenant: tenant(&shoot),
         };
+        let home = residency.read_namespace().await?;
+        let shoot = opened_epoch::rely_on(&residency, home.as_ref(), shoot, operation).await?;
         let owner_check = if operation.deploys() {
             owner_terms::read_terms(&garden, residency.settings.owner_check, &seed_object, &shoot).await?
         } else {
             residency.settings.owner_check
         };
-        residency.read_namespace().await?;
         let wanted = Stage::wanted(&shoot.spec.kubernetes.controller_leaders);
         let stage = current_stage(&residency.seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let facts = Self {

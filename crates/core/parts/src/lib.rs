@@ -74,6 +74,7 @@ pub use ownership::departure::Departure;
 pub use ownership::fence::Fence;
 pub use ownership::fence_clock::{FenceClock, Fences};
 pub use ownership::hand_over::HandOverVerdict;
+pub use ownership::opened_epoch::OpenedEpoch;
 pub use ownership::owner_record::{OwnerRecord, OwnerRecordPlan};
 pub use ownership::writers::Writers;
 pub use placement::Operation;

@@ -59,7 +59,19 @@ pub(super) enum Action {
         by: Writer<Seed>,
         step: Step<Seed>,
     },
-    /// The same write, delayed for any time.
+    /// A stolen certificate of the claimant records a phase in the garden.
+    Forge {
+        step: Step<Seed>,
+    },
+    /// The claimant notes the choice of the data in the seed.
+    Note {
+        epoch: i64,
+    },
+    /// The gardenlet of the claimant goes on with a forged phase.
+    Follow {
+        epoch: i64,
+    },
+    /// A write to the garden, delayed for any time.
     GardenLate {
         by: Writer<Seed>,
         step: Step<Seed>,
@@ -267,6 +279,7 @@ impl State {
         if is_doubted {
             steps.push((owner.clone(), Step::DoubtHandOver));
         }
+        let relied_on = self.relied_on(scenario, now.epoch, &self.garden);
         let evidence = self.evidence(scenario, now.epoch);
         for copied in [Chain::Final, Chain::Last].into_iter().filter(|_| !is_doubted) {
             let is_there = if copied == Chain::Final {
@@ -278,17 +291,18 @@ impl State {
                 copied: is_there.then_some(copied),
                 ..evidence
             };
-            if self.garden.chain.is_none() && may_open(&self.garden, now, seen) == Ok(copied) {
-                steps.push((owner.clone(), Step::Open(copied)));
+            if relied_on.chain.is_none() && may_open(&relied_on, now, seen) == Ok(copied) {
+                self.choose(scenario, copied, &mut steps, actions);
             }
         }
         let one_gate = !scenario.is_on(Off::TwoGates) && evidence.final_seen;
-        if may_act(&self.garden, now, evidence.fence_passed || one_gate) {
+        if may_act(&relied_on, now, evidence.fence_passed || one_gate) {
             steps.push((owner, Step::Hold));
         }
         if scenario.strangers {
             self.strangers(scenario, &mut steps);
         }
+        self.forged_phases(scenario, actions);
         for (by, step) in steps {
             if self.garden.step(&by, step.clone()).is_err() {
                 continue;
@@ -301,18 +315,6 @@ impl State {
             }
             actions.push(Action::Garden { by, step });
         }
-    }
-
-    /// Steps of a stolen certificate of the first owner.
-    fn forged(&self, scenario: &Scenario) -> impl Iterator<Item = Step<Seed>> + use<> {
-        let is_possible = scenario.forged && self.garden.now.epoch == 1;
-        let hand_over = Step::HandOver {
-            to: Seed::B,
-            final_seen: true,
-            drained: true,
-        };
-        let steps = [Step::Leave, Step::Seal, hand_over];
-        steps.into_iter().filter(move |_| is_possible)
     }
 
     /// B and C are interchangeable until the shoot was granted to either.
@@ -374,16 +376,6 @@ impl State {
         }
     }
 
-    /// Whether the owner record contradicts the hand-over. The claimant reads the record before each further
-    /// step.
-    fn is_doubted(&self, scenario: &Scenario, read: &Ownership<Seed>) -> bool {
-        let zone = &self.zone[0];
-        let names =
-            |source: &SeedEpoch<Seed>| (zone.identity, zone.epoch) == (Some(source.seed), Some(source.epoch));
-        let is_checked = scenario.forged && scenario.is_on(Off::HandOverConfirmed);
-        is_checked && read.drained && read.phase == Phase::Claiming && read.source.as_ref().is_some_and(names)
-    }
-
     /// A claimant of an earlier epoch may be behind: the claimant continues from the last state read in the
     /// garden.
     fn destination(&self, scenario: &Scenario, epoch: i64, actions: &mut Vec<Action>) {
@@ -396,7 +388,8 @@ impl State {
         if site.gone {
             return;
         }
-        let claims = matches!(site.read.phase, Phase::Claiming | Phase::Opening)
+        let relied_on = self.relied_on(scenario, epoch, &site.read);
+        let claims = matches!(relied_on.phase, Phase::Claiming | Phase::Opening)
             && !self.is_doubted(scenario, &site.read);
         if claims && !self.deleted {
             if let Ok(Some(write)) = self.zone[0].claim(site.seed, epoch) {
@@ -426,7 +419,7 @@ impl State {
             actions.push(Action::EarlierPodsGo { epoch });
         }
         let may =
-            may_open(&site.read, &me, self.evidence(scenario, epoch)).is_ok() && site.read.chain.is_some();
+            may_open(&relied_on, &me, self.evidence(scenario, epoch)).is_ok() && relied_on.chain.is_some();
         if may && site.opened != Some(site.seed) {
             let mark = OwnershipObject {
                 epoch,

@@ -116,6 +116,11 @@ fn a_hand_over_that_the_record_contradicts() {
 }
 
 #[test]
+fn a_phase_that_the_claimant_has_not_noted() {
+    without(Off::PhaseNoted, scenarios::forged_phases(), &["I2", "I3"]);
+}
+
+#[test]
 fn a_deletion_that_ends_an_epoch_by_itself() {
     without(Off::DeletionNeedsWitness, scenarios::slip(), &["false loss"]);
 }

@@ -31,6 +31,12 @@ fn a_hand_over_is_forged() {
     explore(&scenarios::forged());
 }
 
+/// Security: the destination fences the source, whatever phase the garden has.
+#[test]
+fn phases_of_a_claimant_are_forged() {
+    explore(&scenarios::forged_phases());
+}
+
 #[test]
 fn a_gardenlet_asks_the_garden() {
     explore(&scenarios::gardenlet());

@@ -40,6 +40,7 @@ mod action;
 mod ask;
 mod breaks;
 mod check;
+mod forged;
 mod invariants;
 mod machine;
 mod scenario;

@@ -64,6 +64,8 @@ pub(super) enum Off {
     DrainedIsJudged,
     /// A hand-over counts although the owner record still names the source.
     HandOverConfirmed,
+    /// A claimant relies on phases that the claimant has not noted in the seed.
+    PhaseNoted,
     /// A deleted identity ends an epoch, whatever the second witness says.
     DeletionNeedsWitness,
     /// Another identity beside an epoch that has just begun ends that epoch.
@@ -110,6 +112,8 @@ pub(super) struct Scenario {
     /// A stolen certificate hands over in the name of the first owner, whose processes go on and delete no
     /// record.
     pub(super) forged: bool,
+    /// A stolen certificate records phases in the name of a claimant, whose gardenlet is honest.
+    pub(super) forged_phases: bool,
     pub(super) deletion: bool,
     /// One write to the garden, and one to DNS, may be under way for any time.
     pub(super) late_writes: bool,
@@ -151,6 +155,7 @@ impl Scenario {
             planned: false,
             forced: true,
             forged: false,
+            forged_phases: false,
             deletion: false,
             late_writes: false,
             late_updates: false,

@@ -64,6 +64,15 @@ pub(super) fn forged() -> Scenario {
     }
 }
 
+/// The source's actuators, and a stolen certificate of the destination's gardenlet.
+pub(super) fn forged_phases() -> Scenario {
+    Scenario {
+        actuators: FIRST,
+        forged_phases: true,
+        ..Scenario::new("forged phases")
+    }
+}
+
 /// A gardenlet asks the garden.
 pub(super) fn gardenlet() -> Scenario {
     Scenario {

@@ -123,6 +123,8 @@ pub(super) struct Site {
     pub(super) fence: Option<u8>,
     /// The state last read of this epoch in the garden. The process may be asleep while other writers write.
     pub(super) read: Ownership<Seed>,
+    /// The gardenlet has noted in the seed that the data are chosen.
+    pub(super) noted: bool,
     /// The pods of this site are gone.
     pub(super) gone: bool,
     /// The epoch of the content of the data directory.
@@ -276,6 +278,7 @@ impl Site {
             acts: false,
             fence: None,
             read,
+            noted: false,
             gone: false,
             data: None,
             truth: 0,

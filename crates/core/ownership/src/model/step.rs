@@ -63,6 +63,9 @@ impl State {
                     self.write(write.becomes);
                 }
             }
+            Action::Forge { step } => self.forge(step),
+            Action::Note { epoch } => self.site_mut(epoch).noted = true,
+            Action::Follow { epoch } => self.follow(epoch),
             Action::GardenLate { by, step } => self.late = self.garden.step(&by, step).ok(),
             Action::GardenArrives => {
                 let write = self.late.take();

@@ -66,6 +66,9 @@ fn sentence(action: &Action) -> String {
         }
         Action::ActuatorsStop { epoch } => format!("the actuators of epoch {epoch} have stopped"),
         Action::Garden { by, step } => format!("garden: {}", garden(by, step)),
+        Action::Forge { step } => format!("garden: a stolen certificate of the claimant writes {step:?}"),
+        Action::Note { epoch } => format!("the claimant of epoch {epoch} notes its choice in its seed"),
+        Action::Follow { epoch } => format!("the claimant of epoch {epoch} goes on with the recorded phase"),
         Action::GardenLate { by, step } => format!("on its way to the garden: {}", garden(by, step)),
         Action::GardenArrives => "what was on its way to the garden arrives".to_owned(),
         Action::Dns { epoch, write } => format!("DNS: epoch {epoch} writes {}", record(&write.becomes)),

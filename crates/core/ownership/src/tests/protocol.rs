@@ -411,6 +411,33 @@ fn a_hand_over_that_is_not_confirmed_needs_a_fence() {
     assert!(!may_act(&opened, &me, false) && may_act(&opened, &me, true));
 }
 
+/// Security: a stolen certificate of the destination records phases that the gardenlet has not reached.
+#[test]
+fn phases_that_the_seed_has_not_noted_need_a_fence() {
+    let opened = after(&[Step::Leave, Step::Seal, hand_over(true), Step::Open(Chain::Last)]);
+    let held = opened.step(&B, Step::Hold).unwrap().becomes;
+    let leaving = held.step(&B, Step::Leave).unwrap().becomes;
+    let sealing = leaving.step(&B, Step::Seal).unwrap().becomes;
+    for recorded in [opened, held, leaving] {
+        assert_eq!(recorded.as_noted(true), recorded);
+        let relied_on = recorded.as_noted(false);
+        // The record of a takeover: not drained, and without a chain.
+        assert_eq!(relied_on, claiming());
+        let evidence = |fence_passed| Evidence {
+            earlier_pods_gone: true,
+            ..Evidence::after_copy(&relied_on, Some(Chain::Last), false, fence_passed)
+        };
+        let me = seed_epoch("b", 2);
+        assert_eq!(may_open(&relied_on, &me, evidence(false)), Err(Wait::Source));
+        assert_eq!(may_open(&relied_on, &me, evidence(true)), Ok(Chain::Last));
+        assert!(!may_act(&relied_on, &me, true));
+    }
+    // An epoch without a claim, and phases in which no seed begins to act.
+    for recorded in [Ownership::first("a"), sealing, claiming(), handed_over()] {
+        assert_eq!(recorded.as_noted(false), recorded);
+    }
+}
+
 const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }

@@ -32,7 +32,7 @@ use crate::{
         planned_copy::{self, LossConsent},
         source_bucket,
     },
-    ownership::data_loss,
+    ownership::{data_loss, opened_epoch::OpenedEpoch},
     task::{NONE, PartTask},
 };
 
@@ -138,7 +138,7 @@ impl ClaimSteps {
     /// ([`ownership::may_open`]), and records phase `Opening`. This step must come after the copy, and the
     /// copy after the fence: then the source can add no data after the copy. The choice is made once per
     /// epoch, and a recorded choice stays. The choice relies on the report of the copy about the data that
-    /// the copy read and hashed.
+    /// the copy read and hashed. The gardenlet notes the choice in the seed first ([`OpenedEpoch`]).
     pub async fn open(f: &Facts, evidence: &ClaimEvidence) -> Result<()> {
         let ClaimEvidence { fence, copy } = evidence;
         let earlier_pods_gone = ended::has_ended(f).await?;
@@ -146,22 +146,39 @@ impl ClaimSteps {
         let fenced = fenced(fence, &f.owner_check);
         let copied = copy.read();
         let newest = f.newest_shoot().await?;
-        if ClaimPlan::from_shoot(&newest).returns() {
+        let home = f.residency.read_namespace().await?;
+        let has_opened = OpenedEpoch::is_shown(&f.residency, home.as_ref(), f.epoch()).await?;
+        let recorded = owned(&newest, &stay(f), f.operation)?;
+        if plan_of(&recorded.as_noted(has_opened)).returns() {
             source_bucket::check_without_copy(f, &newest).await?;
         }
         let accepted = LossConsent::from_shoot(&newest);
-        let loss_of = |becomes: &Ownership<String>| data_loss::assess_loss(becomes, copied.as_ref(), fenced);
-        advance_with_loss(f, loss_of, |now| {
-            let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;
-            let evidence = judge_copy(now, copied.as_ref(), accepted, fence_passed);
+        let choose = |now: &Ownership<String>| {
+            let relied_on = now.as_noted(has_opened);
+            let earlier_pods_gone = earlier_pods_gone || relied_on.phase != Phase::Claiming;
+            let evidence = judge_copy(&relied_on, copied.as_ref(), accepted, fence_passed);
             let evidence = Evidence {
                 earlier_pods_gone,
                 ..evidence
             };
-            let chain =
-                may_open(now, &stay(f), evidence).map_err(|wait| waits("etcd is not opened", wait))?;
+            may_open(&relied_on, &stay(f), evidence).map_err(|wait| waits("etcd is not opened", wait))
+        };
+        let chosen = choose(&recorded)?;
+        // The note comes before the phase: a gardenlet that ends in between repeats the fence.
+        OpenedEpoch::note(&f.residency, f.epoch()).await?;
+        let loss_of = |becomes: &Ownership<String>| {
+            let begun = Ownership {
+                chain: Some(chosen),
+                ..becomes.clone()
+            };
+            data_loss::assess_loss(&begun, copied.as_ref(), fenced)
+        };
+        advance_with_loss(f, loss_of, |now| {
+            let chain = choose(now)?;
             match now.phase {
                 Phase::Claiming => now.step(&writer(f), Step::Open(chain)).map(Some).map_err(refused),
+                // The phase stays, and the loss is recorded beside the phase.
+                _ if !has_opened => Ok(Some(unchanged(now))),
                 _ => Ok(None),
             }
         })
@@ -174,15 +191,24 @@ impl ClaimSteps {
     pub async fn hold(f: &Facts, fence: &FenceClock) -> Result<()> {
         let fence_passed = fence.has_passed(&f.owner_check);
         advance(f, |now| {
-            if now.phase == Phase::Held {
-                return Ok(None);
-            }
-            if !may_act(now, &stay(f), fence_passed) {
-                return Err(waits("nothing outside of the seed is touched", Wait::Source));
-            }
-            now.step(&writer(f), Step::Hold).map(Some).map_err(refused)
+            let step = match now.phase {
+                Phase::Held => return Ok(None),
+                // Not recorded by this gardenlet, which has fenced the source all the same.
+                Phase::Leaving if fence_passed => Step::CancelLeave,
+                _ if may_act(now, &stay(f), fence_passed) => Step::Hold,
+                _ => return Err(waits("nothing outside of the seed is touched", Wait::Source)),
+            };
+            now.step(&writer(f), step).map(Some).map_err(refused)
         })
         .await
+    }
+}
+
+/// A write that changes no phase.
+fn unchanged(now: &Ownership<String>) -> Conditional<Ownership<String>> {
+    Conditional {
+        tests: now.clone(),
+        becomes: now.clone(),
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod fence;
 pub(crate) mod fence_clock;
 pub(crate) mod fence_servers;
 pub(crate) mod hand_over;
+pub(crate) mod opened_epoch;
 pub(crate) mod owner_claim;
 pub(crate) mod owner_record;
 pub(crate) mod owner_terms;

@@ -6,6 +6,7 @@
 mod contradiction;
 mod data;
 mod fence;
+mod forged;
 mod hand_over;
 mod mutations;
 
@@ -130,6 +131,9 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Box::pin(contradiction::servers_that_contradict(&subject)).await?;
     Box::pin(hand_over::confirmed_by_the_record(&subject)).await?;
     Box::pin(hand_over::contradicted_by_the_record(&subject)).await?;
+    Box::pin(forged::phases_of_a_thief(&subject)).await?;
+    Box::pin(forged::phases_without_a_restoration(&subject)).await?;
+    Box::pin(forged::phases_of_a_former_version(&subject)).await?;
     Box::pin(mutations::a_claim_without_a_rule_is_noticed(&subject)).await;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use mutation::Mutation;
 
-use super::{Subject, data, fence, hand_over};
+use super::{Subject, data, fence, forged, hand_over};
 
 pub async fn a_claim_without_a_rule_is_noticed(subject: &Subject) {
     Mutation::FencePassesAtOnce
@@ -21,6 +21,12 @@ pub async fn a_claim_without_a_rule_is_noticed(subject: &Subject) {
         .assert_killed_by_scenario(
             hand_over::contradicted_by_the_record(subject),
             "the hand-over counts as Confirmed",
+        )
+        .await;
+    Mutation::UnnotedPhaseTrusted
+        .assert_killed_by_scenario(
+            forged::phases_of_a_thief(subject),
+            "the gardenlet relies on phase Held",
         )
         .await;
     Mutation::CopyOfEarlierEpochCounts

@@ -6,7 +6,7 @@ use api::gardencore::Shoot;
 use flow::Flow;
 use parts::{
     AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, HandOverVerdict, KubeApiserver, MoveFindings,
-    NamespaceState, OwnerRecord, ShootState,
+    NamespaceState, OpenedEpoch, OwnerRecord, ShootState,
 };
 use placement::Operation;
 use runtime::{Error, Result};
@@ -92,6 +92,9 @@ async fn act(
         confirm_hand_over(facts, status_writer).await?;
     }
     if operation.deploys() {
+        OpenedEpoch::keep(facts)
+            .await
+            .map_err(|error| outside(status::OWNERSHIP, error))?;
         AppliedTerms::withdraw_other(facts)
             .await
             .map_err(|error| outside("Withdrawing owner terms that no longer apply", error))?;
