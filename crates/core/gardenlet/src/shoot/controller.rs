@@ -309,7 +309,16 @@ impl ShootReconciler {
         let type_ = operation.type_();
         let written = if operation == Operation::Migrate {
             Box::pin(report_before_hand_over(context, traveller)).await?;
-            let written = self.hand_over(writer, &findings.end).await?;
+            let written = self.hand_over(writer, &findings.end).await;
+            if written.is_err() {
+                Box::pin(leave::note_unanswered_hand_over(
+                    context,
+                    traveller,
+                    &findings.end,
+                ))
+                .await;
+            }
+            let written = written?;
             leave::note_hand_over(context, &written).await;
             written
         } else {

@@ -90,12 +90,18 @@ impl EndedEtcd {
     }
 
     /// Whether the seed may delete etcd-main on the report of the Shoot that no changes are left here: this
-    /// gardenlet has handed over the shoot in the epoch, or no etcd with backups is here.
+    /// gardenlet has handed over the shoot in the epoch, or no etcd with backups is here. A gardenlet or a user
+    /// has given up an Etcd in deletion, and its process may not report any more.
     pub async fn is_handed_over(residency: &Residency, epoch: i64) -> Result<bool> {
         let found = residency.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
-        Ok(found.is_none_or(|etcd| !owner::has_own_backups(&etcd) || was_handed_over(&etcd, epoch)))
+        Ok(found.is_none_or(|etcd| needs_no_report(&etcd, epoch)))
     }
+}
+
+fn needs_no_report(etcd: &Etcd, epoch: i64) -> bool {
+    let is_given_up = etcd.metadata.deletion_timestamp.is_some();
+    is_given_up || !owner::has_own_backups(etcd) || was_handed_over(etcd, epoch)
 }
 
 fn was_handed_over(etcd: &Etcd, epoch: i64) -> bool {
@@ -293,6 +299,15 @@ mod tests {
             annotations.insert(HANDED_OVER_IN_EPOCH.to_owned(), noted.to_owned());
             assert_eq!(was_handed_over(&etcd, 3), expected, "{noted}");
         }
+    }
+
+    /// The clean-up of a takeover whose loss is reported goes on after an interruption of the deletion.
+    #[test]
+    fn an_etcd_in_deletion_has_no_report_to_wait_for() {
+        let mut etcd = stopped("", &Value::Null);
+        assert!(!needs_no_report(&etcd, 3));
+        etcd.metadata.deletion_timestamp = Some(runtime::clock::now_k8s());
+        assert!(needs_no_report(&etcd, 3));
     }
 
     fn stopped_for(epoch: &str) -> Etcd {

@@ -20,8 +20,8 @@ use api::{constants, gardencore::Shoot};
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
 use parts::{
-    Cluster, ConflictLimit, Destroy, EndedEtcd, ManagedResources, Namespace, NamespaceState, Residency,
-    Tenant, left_in, tenant,
+    Cluster, ConflictLimit, Destroy, EndedEtcd, ManagedResources, Namespace, NamespaceState, ProvenEnd,
+    Residency, Tenant, left_in, tenant,
 };
 use placement::{Journey, Role, journey, names, role};
 use runtime::{Error, Result, client::Cluster as _, controller::Next};
@@ -109,6 +109,31 @@ pub(crate) async fn note_hand_over(context: &Context, handed_over: &Shoot) {
             "the hand-over is not noted in Etcd etcd-main"
         );
     }
+}
+
+/// Notes a hand-over whose answer was lost: the write has failed, and the Shoot shows the hand-over. `end`: the
+/// proof of this run. The proof alone allows the deletion of the Etcd, whoever has written the hand-over.
+pub(crate) async fn note_unanswered_hand_over(context: &Context, shoot: &Shoot, end: &ProvenEnd) {
+    let api = context
+        .garden
+        .namespaced::<Shoot>(&shoot.namespace().unwrap_or_default());
+    match api.get_opt(&shoot.name_any()).await {
+        Ok(Some(newest)) if is_proved_departure(shoot, &newest, &context.seed_name, end) => {
+            note_hand_over(context, &newest).await;
+        }
+        Ok(_) => {}
+        Err(error) => warn!(
+            shoot = shoot.name_any(),
+            error = format_args!("{error:#}"),
+            "could not read whether the Shoot is handed over"
+        ),
+    }
+}
+
+/// Whether the seed has lost the Shoot in the epoch whose end this run has proved.
+fn is_proved_departure(shoot: &Shoot, newest: &Shoot, seed_name: &str, end: &ProvenEnd) -> bool {
+    let is_same = newest.uid() == shoot.uid();
+    is_same && matches!(role(newest, seed_name), Role::Former { epoch } if end.of_epoch(epoch).is_some())
 }
 
 /// Cleans up a namespace that has the mark of a departure and no Shoot in the garden.
@@ -210,4 +235,43 @@ fn names_of(shoot: &Shoot) -> Result<String> {
     names::recorded_technical_id(shoot)
         .map(str::to_owned)
         .ok_or_else(|| Error::bug("a shoot that has left a seed has no technical id"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::Value;
+
+    use super::*;
+
+    fn shoot(uid: &str, status: &Value) -> Shoot {
+        serde_json::from_value(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web", "uid": uid},
+            "spec": {"provider": {"type": "local"}, "region": "local", "seedName": "b", "kubernetes": {"version": "1.34.4"}},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn proven(epoch: i64) -> ProvenEnd {
+        let end = ProvenEnd::default();
+        let proof =
+            json!({"epoch": epoch, "revision": 7, "snapshot": "Full-final", "sha256": "0".repeat(64)});
+        end.record(serde_json::from_value(proof).unwrap());
+        end
+    }
+
+    /// The answer of the hand-over was lost. Without the note the clean-up waits for etcd-backup-restore.
+    #[test]
+    fn a_departure_counts_as_proved_in_the_proved_epoch_alone() {
+        let former = json!([{"name": "a", "epoch": 3}]);
+        let left = json!({"seedName": "b", "ownership": {"epoch": 4}, "formerSeeds": former});
+        let begun = shoot("u", &json!({"seedName": "a", "ownership": {"epoch": 3}}));
+        let is_proved = |newest: &Shoot, end: &ProvenEnd| is_proved_departure(&begun, newest, "a", end);
+        assert!(is_proved(&shoot("u", &left), &proven(3)));
+        assert!(!is_proved(&shoot("u", &left), &proven(2)));
+        assert!(!is_proved(&shoot("u", &left), &ProvenEnd::default()));
+        assert!(!is_proved(&begun, &proven(3)));
+        assert!(!is_proved(&shoot("a-later-shoot", &left), &proven(3)));
+    }
 }
