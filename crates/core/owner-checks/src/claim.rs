@@ -8,8 +8,8 @@ use api::{
     meta::{ErrorCode, RawExtension},
 };
 use ownership::{
-    Authorities, Network, OwnershipClaim, SecondWitness, Terms, Watch, Witnesses, check_before_sealing,
-    check_owned_elsewhere,
+    Authorities, HandOverTestimony, Network, OwnershipClaim, SecondWitness, Terms, Watch, Witnesses,
+    ask_hand_over, check_before_sealing, check_owned_elsewhere,
 };
 use permit::Clock;
 use runtime::{Error, Result};
@@ -104,6 +104,15 @@ impl OwnerClaim {
         let (claim, authorities) = self.parsed()?;
         let checked = check_owned_elsewhere(&claim, &self.terms, &authorities, &Network).await;
         checked.map_err(Error::transient)
+    }
+
+    /// Asks once whether the owner record confirms a hand-over by the seed of exactly this epoch. A claim that
+    /// is invalid gets no answer.
+    pub async fn ask_hand_over(&self) -> HandOverTestimony {
+        let Ok((claim, authorities)) = self.parsed() else {
+            return HandOverTestimony::Unknown;
+        };
+        ask_hand_over(&claim, &self.terms, &authorities, &Network).await
     }
 
     fn parsed(&self) -> Result<(OwnershipClaim, Authorities)> {

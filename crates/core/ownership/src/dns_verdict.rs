@@ -126,6 +126,32 @@ pub(crate) fn names_another_owner(verdicts: &[(SocketAddr, RecordVerdict)]) -> R
     }
 }
 
+/// The testimony of the owner record about a hand-over by the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOverTestimony {
+    /// A server shows the epoch of the source without an identity, or a later epoch.
+    Confirmed,
+    /// Every server that answers shows an identity beside the epoch of the source.
+    Contradicted,
+    /// All other cases, among them the silence of all servers.
+    Unknown,
+}
+
+/// The testimony of the authorities about a hand-over in the epoch of the claim. A single authority without an
+/// identity is enough: only the source, or a process with the DNS key of the source, deletes the identity. An
+/// authority that still shows the identity is behind, and may be a server that only the destination asks.
+pub(crate) fn judge_hand_over(verdicts: &[(SocketAddr, RecordVerdict)]) -> HandOverTestimony {
+    let is_deleted = |(_, verdict): &(SocketAddr, RecordVerdict)| *verdict == RecordVerdict::Deleted;
+    if verdicts.iter().any(is_deleted) {
+        return HandOverTestimony::Confirmed;
+    }
+    match combine(verdicts) {
+        DnsVerdict::Lost(OwnershipLoss::AnotherIdentity(_)) => HandOverTestimony::Contradicted,
+        DnsVerdict::Lost(_) => HandOverTestimony::Confirmed,
+        DnsVerdict::Owned | DnsVerdict::Deleted(_) | DnsVerdict::Silent(_) => HandOverTestimony::Unknown,
+    }
+}
+
 fn listed(what: &str, verdicts: &[(SocketAddr, RecordVerdict)]) -> String {
     let mut text = what.to_owned();
     for (number, (server, verdict)) in verdicts.iter().enumerate() {

@@ -99,6 +99,7 @@ pub use cut::{
     GateRoute, HistoryDigest, LiveOwnership, SealedAttempt, SourceMark, destination_route, forwarded_epoch,
     is_given_up, may_begin_cut, may_follow, may_open_live, may_open_source, record_testimony, source_route,
 };
+pub use dns_verdict::HandOverTestimony;
 pub use fence_servers::{AskedServers, fence_servers};
 pub use gates::{Evidence, SealProgress, SealStep, Wait, forwards, keeps_data, may_act, may_open};
 pub use judgement::{Answer, OWNED_BY_BUCKET_ALONE};
@@ -115,4 +116,4 @@ pub use tracker::{Checked, Standing};
 pub use watch::{Report, Watch, Witnesses};
 pub use wire::{Flow, Network, Transport, Wire};
 pub use witness::{NoWitness, RelayedAnswer, SecondWitness, Testimony};
-pub use witness_checks::{check_before_sealing, check_owned_elsewhere, shown_by_all};
+pub use witness_checks::{ask_hand_over, check_before_sealing, check_owned_elsewhere, shown_by_all};

@@ -4,7 +4,7 @@ use tokio::time::timeout;
 
 use crate::authorities::Authorities;
 use crate::claim::OwnershipClaim;
-use crate::dns_verdict;
+use crate::dns_verdict::{self, HandOverTestimony};
 use crate::judgement;
 use crate::lookup::Lookup;
 use crate::settings::Terms;
@@ -61,6 +61,20 @@ pub async fn check_owned_elsewhere(
 ) -> Result<(), String> {
     let said = lookup(claim, terms, authorities, wire).ask_all().await?;
     dns_verdict::names_another_owner(&said)
+}
+
+/// Asks once whether the owner record confirms a hand-over in the epoch of this claim. A zone without known
+/// servers is silent.
+pub async fn ask_hand_over(
+    claim: &OwnershipClaim,
+    terms: &Terms,
+    authorities: &Authorities,
+    wire: &dyn Wire,
+) -> HandOverTestimony {
+    match lookup(claim, terms, authorities, wire).ask_all().await {
+        Ok(said) => dns_verdict::judge_hand_over(&said),
+        Err(_) => HandOverTestimony::Unknown,
+    }
 }
 
 fn lookup<'a>(

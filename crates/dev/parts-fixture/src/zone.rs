@@ -15,14 +15,26 @@ use tokio::{net::UdpSocket, task::JoinSet};
 const LONGEST: usize = 512;
 /// DNS header: response, authoritative answer; a single question, a single answer.
 const HEAD: [u8; 6] = [0x84, 0x00, 0, 1, 0, 1];
+/// DNS header of an answer without a record: a single authority.
+const HEAD_OF_DENIAL: [u8; 10] = [0x84, 0x00, 0, 1, 0, 0, 0, 1, 0, 0];
+/// SOA, IN, TTL 10 seconds, 22 bytes: two times the root, five numbers.
+const SOA: [u8; 10] = [0, 6, 0, 1, 0, 0, 0, 10, 0, 22];
 /// DNS answer: pointer to the name in the question; TXT, IN, TTL 10 seconds.
 const RECORD: [u8; 10] = [0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 10];
+
+#[derive(Clone, Default)]
+struct Content {
+    identity: String,
+    epoch: i64,
+    /// The zone that denies the identity.
+    denied_by: Option<String>,
+}
 
 /// The server.
 pub struct Zone {
     /// Address of the server.
     pub address: SocketAddr,
-    says: Arc<Mutex<(String, i64)>>,
+    says: Arc<Mutex<Content>>,
     /// The task ends with the server.
     _work: JoinSet<()>,
 }
@@ -32,7 +44,7 @@ impl Zone {
     pub async fn start() -> Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0").await?;
         let address = socket.local_addr()?;
-        let says = Arc::new(Mutex::new((String::new(), 0)));
+        let says = Arc::new(Mutex::new(Content::default()));
         let known = Arc::clone(&says);
         let mut work = JoinSet::new();
         work.spawn(async move {
@@ -51,15 +63,29 @@ impl Zone {
 
     /// Sets the identity and the epoch for all further answers.
     pub fn says(&self, identity: &str, epoch: i64) {
-        *self.says.lock().unwrap() = (identity.to_owned(), epoch);
+        *self.says.lock().unwrap() = Content {
+            identity: identity.to_owned(),
+            epoch,
+            denied_by: None,
+        };
+    }
+
+    /// Deletes the identity, and sets the epoch for all further answers. `zone`: the zone of the server.
+    pub fn deletes_identity(&self, zone: &str, epoch: i64) {
+        *self.says.lock().unwrap() = Content {
+            identity: String::new(),
+            epoch,
+            denied_by: Some(zone.to_owned()),
+        };
     }
 }
 
-fn answer(question: &[u8], (identity, epoch): &(String, i64)) -> Vec<u8> {
-    let text = if question[13..].starts_with(b"epoch") {
-        epoch.to_string()
-    } else {
-        identity.clone()
+fn answer(question: &[u8], content: &Content) -> Vec<u8> {
+    let asks_epoch = question[13..].starts_with(b"epoch");
+    let text = match &content.denied_by {
+        _ if asks_epoch => content.epoch.to_string(),
+        Some(zone) => return denial(question, zone),
+        None => content.identity.clone(),
     };
     let length = u8::try_from(text.len()).unwrap();
     let mut answer = question[..2].to_vec();
@@ -69,5 +95,19 @@ fn answer(question: &[u8], (identity, epoch): &(String, i64)) -> Vec<u8> {
     answer.extend(RECORD);
     answer.extend([0, length + 1, length]);
     answer.extend(text.as_bytes());
+    answer
+}
+
+fn denial(question: &[u8], zone: &str) -> Vec<u8> {
+    let mut answer = question[..2].to_vec();
+    answer.extend(HEAD_OF_DENIAL);
+    answer.extend(&question[12..]);
+    for label in zone.trim_end_matches('.').split('.') {
+        answer.push(u8::try_from(label.len()).unwrap());
+        answer.extend(label.as_bytes());
+    }
+    answer.push(0);
+    answer.extend(SOA);
+    answer.extend([0; 22]);
     answer
 }

@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 
 use rstest::rstest;
 
-use crate::OwnershipLoss;
 use crate::dns_verdict::{
-    DnsVerdict, combine, is_shown_everywhere, lets_an_epoch_end, names_another_owner, shows_own_epoch,
+    DnsVerdict, combine, is_shown_everywhere, judge_hand_over, lets_an_epoch_end, names_another_owner,
+    shows_own_epoch,
 };
 use crate::record_verdict::RecordVerdict;
+use crate::{HandOverTestimony, OwnershipLoss};
+use HandOverTestimony::{Confirmed, Contradicted, Unknown};
 use RecordVerdict::{Deleted, Mine};
 
 fn another() -> RecordVerdict {
@@ -154,4 +156,20 @@ fn another_owner_is_proved_in_exactly_the_epoch_of_the_garden(
     #[case] expected: bool,
 ) {
     assert_eq!(names_another_owner(&numbered(said)).is_ok(), expected);
+}
+
+/// A planned move waits for no fence because of a server that is behind.
+#[rstest]
+#[case::the_source_runs(&[another(), another()], Contradicted)]
+#[case::one_is_down(&[another(), silent()], Contradicted)]
+#[case::the_source_has_stopped(&[Deleted], Confirmed)]
+#[case::one_is_behind(&[another(), Deleted, another()], Confirmed)]
+#[case::one_does_not_know_the_epoch(&[Deleted, behind()], Confirmed)]
+#[case::a_later_epoch(&[another(), later()], Confirmed)]
+#[case::nobody(&[], Unknown)]
+#[case::all_are_down(&[silent(), silent()], Unknown)]
+#[case::no_epoch_yet(&[another(), behind()], Unknown)]
+#[case::the_own_identity(&[Mine], Unknown)]
+fn a_single_server_confirms_a_hand_over(#[case] said: &[RecordVerdict], #[case] expected: HandOverTestimony) {
+    assert_eq!(judge_hand_over(&numbered(said)), expected);
 }

@@ -1,9 +1,12 @@
-//! The start of a fence, on the local monotonic clock.
+//! The start of a fence, on the local monotonic clock, and the answer of the owner record about a hand-over.
 
 use std::{
     collections::{BTreeSet, HashMap},
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,10 +21,12 @@ use crate::configuration_problem;
 const A_LITTLE: Duration = Duration::from_millis(5);
 
 /// Start of the fence of a single epoch. A restarted process has not seen any witness, and counts from zero.
+/// The owner record is a witness, too: a confirmed hand-over needs no fence, and no further question.
 #[derive(Clone, Debug, Default)]
 pub struct FenceClock {
     clock: Clock,
     begun: Arc<Mutex<Option<Begun>>>,
+    hand_over_is_confirmed: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +54,16 @@ impl FenceClock {
             }
             None => *begun = Some(Begun { shown, servers }),
         }
+    }
+
+    /// Records that the owner record has confirmed the hand-over.
+    pub(crate) fn note_confirmed_hand_over(&self) {
+        self.hand_over_is_confirmed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the owner record has confirmed the hand-over in an earlier attempt.
+    pub(crate) fn is_hand_over_confirmed(&self) -> bool {
+        self.hand_over_is_confirmed.load(Ordering::Relaxed)
     }
 
     /// Whether the fence has passed.
@@ -135,5 +150,14 @@ mod tests {
         fences.get_clock("a", 2).begin([]);
         fences.forget("a");
         assert!(!begun("a", 2));
+    }
+
+    #[test]
+    fn a_confirmed_hand_over_is_of_one_shoot_in_one_epoch() {
+        let fences = Fences::default();
+        let is_confirmed = |uid: &str, epoch| fences.get_clock(uid, epoch).is_hand_over_confirmed();
+        fences.get_clock("a", 2).note_confirmed_hand_over();
+        assert!(is_confirmed("a", 2) && !is_confirmed("b", 2));
+        assert!(!is_confirmed("a", 3));
     }
 }

@@ -9,12 +9,12 @@ use api::gardencore::Shoot;
 use kube::ResourceExt;
 use mutation::Mutation;
 use owner_checks::OwnerClaim;
-use ownership::{Phase, SeedEpoch, Step};
+use ownership::{HandOverTestimony, Phase, SeedEpoch, Step};
 use placement::ownership_status;
 use runtime::Result;
 
 use crate::{
-    ClaimSteps, Facts, OwnerRecord,
+    ClaimSteps, Facts, FenceClock, OwnerRecord,
     ownership::claim::{advance, refused, writer},
 };
 
@@ -36,12 +36,14 @@ impl ClaimSteps {
     /// that the source has reported. The caller begins again with the new record, and fences the source.
     ///
     /// Servers that do not answer confirm the hand-over: a planned move must not wait for a server that is
-    /// down. A seed without owner checks has no fence, and asks no server.
+    /// down. A seed without owner checks has no fence, and asks no server. `fence` keeps the answer of a
+    /// server for the next attempts of the restoration in this epoch.
     ///
     /// # Errors
     /// The Seed lacks a field of the owner record, or the garden does not take the write.
-    pub async fn confirm_hand_over(f: &Facts) -> Result<HandOverVerdict> {
-        let Some(source) = source_of_hand_over(&f.shoot) else {
+    pub async fn confirm_hand_over(f: &Facts, fence: &FenceClock) -> Result<HandOverVerdict> {
+        let source = source_of_hand_over(&f.shoot).filter(|_| !fence.is_hand_over_confirmed());
+        let Some(source) = source else {
             return Ok(HandOverVerdict::Confirmed);
         };
         let Some(own) = OwnerRecord::wanted(f)? else {
@@ -51,7 +53,11 @@ impl ClaimSteps {
             epoch: source.epoch,
             ..own
         };
-        if Mutation::HandOverNotConfirmed.is_active() || !still_names_source(&of_source).await {
+        let testimony = ask(&of_source).await;
+        if testimony == HandOverTestimony::Confirmed {
+            fence.note_confirmed_hand_over();
+        }
+        if Mutation::HandOverNotConfirmed.is_active() || testimony != HandOverTestimony::Contradicted {
             return Ok(HandOverVerdict::Confirmed);
         }
         advance(f, |now| {
@@ -83,17 +89,24 @@ fn source_of_hand_over(shoot: &Shoot) -> Option<SeedEpoch<String>> {
     (source.seed != recorded.now.seed).then_some(source)
 }
 
-/// Whether the record names a different seed beside the epoch of the source, for longer than a server may be
-/// behind.
-async fn still_names_source(of_source: &OwnerClaim) -> bool {
+/// The testimony of the record. A record that contradicts the hand-over is asked again for longer than a
+/// server may be behind.
+async fn ask(of_source: &OwnerClaim) -> HandOverTestimony {
     let settings = of_source.terms.settings();
-    let shown = async {
-        while of_source.check_owned_elsewhere().await.is_ok() {
+    let settled = async {
+        loop {
+            let testimony = of_source.ask_hand_over().await;
+            if testimony != HandOverTestimony::Contradicted {
+                return testimony;
+            }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     let patience = settings.propagation + settings.interval;
-    tokio::time::timeout(patience, shown).await.is_err() && of_source.check_owned_elsewhere().await.is_ok()
+    match tokio::time::timeout(patience, settled).await {
+        Ok(testimony) => testimony,
+        Err(_) => of_source.ask_hand_over().await,
+    }
 }
 
 #[cfg(test)]

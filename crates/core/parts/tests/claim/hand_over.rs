@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
-use parts::{ClaimPlan, ClaimSteps, Facts, HandOverVerdict, Operation, Settings};
+use parts::{ClaimPlan, ClaimSteps, Facts, FenceClock, HandOverVerdict, Operation, Settings};
 use parts_fixture::{terms, zone::Zone};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub async fn contradicted_by_the_record(subject: &Subject) -> Result<()> {
     zone.says("identity-of-z", 49);
     let facts = handed_over(subject, &zone).await?;
     assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::AfterHandOver);
-    let verdict = ClaimSteps::confirm_hand_over(&facts).await?;
+    let verdict = ask(&facts).await?;
     let told = "seed seed-z has handed over the shoot in epoch 49";
     assert!(
         matches!(&verdict, HandOverVerdict::Doubted(sentence) if sentence.contains(told)),
@@ -29,12 +29,9 @@ pub async fn contradicted_by_the_record(subject: &Subject) -> Result<()> {
     assert!(record.source.is_some() && record.approval.is_some());
     let next = subject.world.facts(Operation::Restore, settings()?).await?;
     assert_eq!(ClaimSteps::plan(&next, true)?, ClaimPlan::AfterTakeover);
-    assert_eq!(
-        ClaimSteps::confirm_hand_over(&next).await?,
-        HandOverVerdict::Confirmed
-    );
+    assert_eq!(ask(&next).await?, HandOverVerdict::Confirmed);
     // A second process of the seed has the earlier record.
-    let repeated = ClaimSteps::confirm_hand_over(&facts).await?;
+    let repeated = ask(&facts).await?;
     assert!(matches!(repeated, HandOverVerdict::Doubted(_)), "{repeated:?}");
     assert_eq!(subject.record().await?, record);
     Ok(())
@@ -46,10 +43,7 @@ pub async fn confirmed_by_the_record(subject: &Subject) -> Result<()> {
     let zone = Zone::start().await?;
     let facts = handed_over(subject, &zone).await?;
     let confirms = async || -> Result<()> {
-        assert_eq!(
-            ClaimSteps::confirm_hand_over(&facts).await?,
-            HandOverVerdict::Confirmed
-        );
+        assert_eq!(ask(&facts).await?, HandOverVerdict::Confirmed);
         assert!(subject.record().await?.drained);
         Ok(())
     };
@@ -66,9 +60,38 @@ pub async fn confirmed_by_the_record(subject: &Subject) -> Result<()> {
     confirms().await
 }
 
+/// One server of two is behind, and only the destination asks this server. The source has stopped, and the
+/// move waits for no fence. Further attempts rely on the answer.
+pub async fn confirmed_by_one_server(subject: &Subject) -> Result<()> {
+    let (behind, zone) = (Zone::start().await?, Zone::start().await?);
+    behind.says("identity-of-z", 49);
+    zone.deletes_identity("internal.example.test", 49);
+    let facts = handed_over_with(subject, &[&behind, &zone]).await?;
+    let fence = FenceClock::default();
+    let confirmed = HandOverVerdict::Confirmed;
+    assert_eq!(ClaimSteps::confirm_hand_over(&facts, &fence).await?, confirmed);
+    zone.says("identity-of-z", 49);
+    assert_eq!(ClaimSteps::confirm_hand_over(&facts, &fence).await?, confirmed);
+    assert!(subject.record().await?.drained);
+    // A restarted gardenlet asks again.
+    let asked = ask(&facts).await?;
+    assert!(matches!(asked, HandOverVerdict::Doubted(_)), "{asked:?}");
+    Ok(())
+}
+
+/// The first attempt of a gardenlet.
+async fn ask(facts: &Facts) -> Result<HandOverVerdict> {
+    Ok(ClaimSteps::confirm_hand_over(facts, &FenceClock::default()).await?)
+}
+
 /// Seed `seed-z` has handed over the shoot in epoch 49, and this server serves the zone.
 async fn handed_over(subject: &Subject, zone: &Zone) -> Result<Facts> {
-    let named = json!({"spec": {"settings": {"ownerChecks": {"authorities": [zone.address.to_string()]}}}});
+    handed_over_with(subject, &[zone]).await
+}
+
+async fn handed_over_with(subject: &Subject, zones: &[&Zone]) -> Result<Facts> {
+    let servers: Vec<_> = zones.iter().map(|zone| zone.address.to_string()).collect();
+    let named = json!({"spec": {"settings": {"ownerChecks": {"authorities": servers}}}});
     let seeds = subject.world.any("core.gardener.cloud/v1beta1", "Seed", None);
     seeds
         .patch("seed-a", &PatchParams::default(), &Patch::Merge(&named))

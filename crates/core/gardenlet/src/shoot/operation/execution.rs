@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use api::gardencore::Shoot;
 use flow::Flow;
 use parts::{
-    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, HandOverVerdict, KubeApiserver, MoveFindings,
-    NamespaceState, OpenedEpoch, OwnerRecord, ShootState,
+    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, FenceClock, HandOverVerdict, KubeApiserver,
+    MoveFindings, NamespaceState, OpenedEpoch, OwnerRecord, ShootState,
 };
 use placement::Operation;
 use runtime::{Error, Result};
@@ -87,9 +87,16 @@ async fn act(
     pace: &Pace,
 ) -> Result<(), Failure> {
     let (facts, operation) = (&facts, facts.operation);
+    let mut built = None;
     if operation == Operation::Restore {
-        // Before the Cluster, from which providers learn whether the source was fenced.
-        confirm_hand_over(facts, status_writer).await?;
+        // Before the Cluster, from which providers learn whether the source was fenced. The question may take
+        // seconds, and the reads in the seed do not wait for the answer.
+        let (confirmed, flow) = tokio::join!(
+            Box::pin(confirm_hand_over(facts, &findings.claim.fence, status_writer)),
+            Box::pin(build(facts, findings, hooks.steps())),
+        );
+        confirmed?;
+        built = Some(flow);
     }
     if operation.deploys() {
         OpenedEpoch::keep(facts)
@@ -104,9 +111,11 @@ async fn act(
             .await
             .map_err(|error| outside("Syncing Cluster resource", error))?;
     }
-    let flow = build(facts, findings, hooks.steps())
-        .await
-        .map_err(|error| outside("Looking at what is there", error))?;
+    let flow = match built {
+        Some(flow) => flow,
+        None => build(facts, findings, hooks.steps()).await,
+    };
+    let flow = flow.map_err(|error| outside("Looking at what is there", error))?;
     let work = Box::pin(progress::run_and_report(
         pace,
         operation.type_(),
@@ -131,8 +140,12 @@ async fn act(
 
 /// Refuses to restore on a hand-over that the owner record contradicts. The record of the Shoot has changed
 /// then, and the next attempt fences the source.
-async fn confirm_hand_over(facts: &Facts, status_writer: &StatusWriter<'_>) -> Result<(), Failure> {
-    let asked = ClaimSteps::confirm_hand_over(facts).await;
+async fn confirm_hand_over(
+    facts: &Facts,
+    fence: &FenceClock,
+    status_writer: &StatusWriter<'_>,
+) -> Result<(), Failure> {
+    let asked = ClaimSteps::confirm_hand_over(facts, fence).await;
     match asked.map_err(|error| outside(status::OWNERSHIP, error))? {
         HandOverVerdict::Confirmed => Ok(()),
         HandOverVerdict::Doubted(sentence) => {
