@@ -98,10 +98,13 @@ async fn act(
         confirmed?;
         built = Some(flow);
     }
-    if operation.deploys() {
+    if !operation.deletes() {
+        // A move deletes Etcd etcd-main, so the note comes first.
         OpenedEpoch::keep(facts)
             .await
             .map_err(|error| outside(status::OWNERSHIP, error))?;
+    }
+    if operation.deploys() {
         AppliedTerms::withdraw_other(facts)
             .await
             .map_err(|error| outside("Withdrawing owner terms that no longer apply", error))?;
