@@ -106,8 +106,8 @@ impl OwnerClaim {
         checked.map_err(Error::transient)
     }
 
-    /// Asks once whether the owner record confirms a hand-over by the seed of exactly this epoch. A claim that
-    /// is invalid gets no answer.
+    /// Asks once whether the owner record confirms a hand-over by the seed of exactly this epoch. An invalid
+    /// claim gets no answer.
     pub async fn ask_hand_over(&self) -> HandOverTestimony {
         let Ok((claim, authorities)) = self.parsed() else {
             return HandOverTestimony::Unknown;

@@ -137,9 +137,9 @@ pub enum HandOverTestimony {
     Unknown,
 }
 
-/// The testimony of the authorities about a hand-over in the epoch of the claim. A single authority without an
-/// identity is enough: only the source, or a process with the DNS key of the source, deletes the identity. An
-/// authority that still shows the identity is behind, and may be a server that only the destination asks.
+/// The testimony of the authorities about a hand-over in the epoch of the claim. A single authority without
+/// an identity is enough: only the source, or a process with the DNS key of the source, deletes the identity.
+/// An authority that still shows the identity is behind, and may be a server that only the destination asks.
 pub(crate) fn judge_hand_over(verdicts: &[(SocketAddr, RecordVerdict)]) -> HandOverTestimony {
     let is_deleted = |(_, verdict): &(SocketAddr, RecordVerdict)| *verdict == RecordVerdict::Deleted;
     if verdicts.iter().any(is_deleted) {

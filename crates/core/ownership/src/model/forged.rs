@@ -60,8 +60,8 @@ impl State {
         read.as_noted(!is_checked || self.site(epoch).noted)
     }
 
-    /// The claimant chooses the data: first the note in the seed, and then the phase. A stolen certificate may
-    /// have recorded the phase.
+    /// The claimant chooses the data: first the note in the seed, and then the phase. A stolen certificate
+    /// may have recorded the phase.
     pub(super) fn choose(
         &self,
         scenario: &Scenario,

@@ -90,8 +90,8 @@ impl EndedEtcd {
     }
 
     /// Whether the seed may delete etcd-main on the report of the Shoot that no changes are left here: this
-    /// gardenlet has handed over the shoot in the epoch, or no etcd with backups is here. A gardenlet or a user
-    /// has given up an Etcd in deletion, and its process may not report any more.
+    /// gardenlet has handed over the shoot in the epoch, or no etcd with backups is here. A gardenlet or a
+    /// user has given up an Etcd in deletion, and etcd-backup-restore may not report any more.
     pub async fn is_handed_over(residency: &Residency, epoch: i64) -> Result<bool> {
         let found = residency.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;

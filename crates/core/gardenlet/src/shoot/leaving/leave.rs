@@ -111,8 +111,9 @@ pub(crate) async fn note_hand_over(context: &Context, handed_over: &Shoot) {
     }
 }
 
-/// Notes a hand-over whose answer was lost: the write has failed, and the Shoot shows the hand-over. `end`: the
-/// proof of this run. The proof alone allows the deletion of the Etcd, whoever has written the hand-over.
+/// Notes a hand-over whose answer was lost: the write has failed, and the Shoot shows the hand-over. `end` is
+/// the proof of this run. The proof alone allows the deletion of the Etcd, independent of the writer of the
+/// hand-over.
 pub(crate) async fn note_unanswered_hand_over(context: &Context, shoot: &Shoot, end: &ProvenEnd) {
     let api = context
         .garden
