@@ -286,7 +286,8 @@ impl Reconciler<Machine> for Machines {
 }
 
 /// The fields of a Machine that wake the controller. The phase is a field, although this controller writes
-/// the phase: a decision between the write and the event of the write was made on the former phase.
+/// the phase: a decision between the write and the event of the write was made on the former phase. The
+/// phases of a creation that the cloud refuses are left out: these events would skip the back-off.
 pub fn fingerprint(machine: &Machine) -> Option<u64> {
     let meta = &machine.metadata;
     runner::fingerprint((
@@ -295,7 +296,8 @@ pub fn fingerprint(machine: &Machine) -> Option<u64> {
         meta.deletion_timestamp.is_some(),
         &meta.labels,
         &meta.finalizers,
-        Phase::from_status(machine),
+        Phase::from_status(machine)
+            .filter(|phase| !matches!(phase, Phase::Pending | Phase::CrashLoopBackOff)),
     ))
 }
 
@@ -338,16 +340,29 @@ mod tests {
 
     use super::*;
 
+    fn machine_in(phase: Option<&str>) -> Machine {
+        serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": {"name": "m"},
+            "spec": {"class": {"name": "c"}}, "status": {"currentStatus": {"phase": phase}},
+        }))
+        .unwrap()
+    }
+
     /// Between the write of a phase and the event of that write, a decision is made on the former phase.
     #[test]
     fn a_written_phase_wakes_the_controller() {
-        let mut machine: Machine = serde_json::from_value(json!({
-            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": {"name": "m"},
-            "spec": {"class": {"name": "c"}}, "status": {"currentStatus": {"phase": "Running"}},
-        }))
-        .unwrap();
-        let before = fingerprint(&machine);
-        machine.status = serde_json::from_value(json!({"currentStatus": {"phase": "Unknown"}})).unwrap();
-        assert_ne!(fingerprint(&machine), before);
+        let before = fingerprint(&machine_in(Some("Running")));
+        for phase in ["Unknown", "Failed"] {
+            assert_ne!(fingerprint(&machine_in(Some(phase))), before, "{phase}");
+        }
+    }
+
+    /// The first attempt writes two phases. Their events would start the next attempt without the back-off.
+    #[test]
+    fn a_refused_creation_waits_for_the_back_off() {
+        let before = fingerprint(&machine_in(None));
+        for phase in ["Pending", "CrashLoopBackOff"] {
+            assert_eq!(fingerprint(&machine_in(Some(phase))), before, "{phase}");
+        }
     }
 }
