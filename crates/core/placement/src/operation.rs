@@ -8,6 +8,7 @@ use api::{
 use kube::ResourceExt;
 
 use crate::{
+    hosting_seed,
     journey::{Journey, has_earlier_epoch, is_move_wanted, journey, may_travel},
     ownership_status, status,
 };
@@ -144,11 +145,15 @@ pub fn is_claimed(shoot: &Shoot) -> bool {
     )
 }
 
-/// Whether the creation was begun and not finished.
+/// Whether a seed has taken the Shoot and has not reported the end of the creation, so that no backup of the
+/// shoot is known. A seed takes a Shoot and records the creation in a single write, and policy
+/// `shoot-ownership` keeps a last operation. So a hosted shoot without a last operation was never created.
 #[must_use]
 pub fn is_half_created(shoot: &Shoot) -> bool {
-    !has_earlier_epoch(shoot)
-        && status(shoot)
-            .and_then(|status| status.last_operation.as_ref())
-            .is_some_and(|last| last.type_ == Type::Create && last.state != State::Succeeded)
+    let last = status(shoot).and_then(|status| status.last_operation.as_ref());
+    let is_unfinished = match last {
+        Some(last) => last.type_ == Type::Create && last.state != State::Succeeded,
+        None => hosting_seed(shoot).is_some(),
+    };
+    is_unfinished && !has_earlier_epoch(shoot)
 }

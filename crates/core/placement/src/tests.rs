@@ -96,6 +96,9 @@ fn no_two_seeds_own_a_shoot() {
 #[case::created_half(json!({"status": {"lastOperation": operation(("Create", "Error"))}}), OwnerAction::Operation(Operation::Create))]
 // A move takes no shoot whose data were never complete: the creation ends first.
 #[case::created_half_and_moving(approved(moving(("Create", "Error")), 2), OwnerAction::Operation(Operation::Create))]
+// A hostile seed takes the Shoot and records no operation.
+#[case::taken_and_moving(approved(json!({"spec": {"seedName": "b"}}), 2), OwnerAction::Operation(Operation::Create))]
+#[case::taken_and_unconfirmed(unconfirmed(json!({})), OwnerAction::Operation(Operation::Create))]
 #[case::made(json!({"status": {"lastOperation": operation(("Create", "Succeeded"))}}), OwnerAction::Operation(Operation::Reconcile))]
 // A wanted move that cannot begin: the present seed still reconciles the shoot (R7-46).
 #[case::not_approved(moving(("Reconcile", "Succeeded")), OwnerAction::Operation(Operation::Reconcile))]

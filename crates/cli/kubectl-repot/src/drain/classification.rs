@@ -1,11 +1,7 @@
 //! The share of a shoot in a drain: pure decisions.
 
-use api::{
-    constants::condition::READY_FOR_MIGRATION,
-    gardencore::Shoot,
-    meta::{ConditionStatus, LastOperationState, LastOperationType},
-};
-use placement::{Journey, is_move_wanted, journey};
+use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
+use placement::{Journey, is_half_created, is_move_wanted, journey};
 use serde_json::json;
 
 use crate::{edit::Edit, failure::Failure, follow::Step, moves::arrival, terminal::one_line};
@@ -44,11 +40,7 @@ pub(super) fn classify(shoot: &Shoot, from: &str) -> Option<Share> {
             "seed {from} takes the shoot back after a cancelled move: repeat the command after Restore Succeeded"
         )));
     }
-    let last = status.last_operation.as_ref();
-    let is_new = last.is_some_and(|last| {
-        last.type_ == LastOperationType::Create && last.state != LastOperationState::Succeeded
-    });
-    Some(if is_new {
+    Some(if is_half_created(shoot) {
         Share::LeftOut("the creation of the shoot is not at its end: repeat the command later".to_owned())
     } else {
         Share::ToMove

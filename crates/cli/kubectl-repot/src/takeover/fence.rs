@@ -272,6 +272,9 @@ mod tests {
         status.last_operation = serde_yaml_ng::from_str(last).unwrap();
         assert!(unsaved(&shoot).unwrap().contains("the end of the creation"));
         shoot.status.as_mut().unwrap().last_operation = None;
+        assert!(unsaved(&shoot).unwrap().contains("the end of the creation"));
+        let last = last.replace("Error", "Succeeded");
+        shoot.status.as_mut().unwrap().last_operation = serde_yaml_ng::from_str(&last).unwrap();
         assert_eq!(unsaved(&shoot), None);
     }
 }

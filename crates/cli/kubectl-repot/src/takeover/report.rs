@@ -225,7 +225,8 @@ mod tests {
 
     const SHOOT: &str = "metadata: {name: demo, namespace: garden-dev}\nspec: {region: r, provider: {type: t}, seedName: a}\n\
         status: {seedName: a, constraints: [{type: ShootStateUpToDate, status: 'True', reason: r, message: m, \
-        lastTransitionTime: 2026-01-01T00:00:00Z, lastUpdateTime: 2026-01-01T00:00:00Z}]}\n";
+        lastTransitionTime: 2026-01-01T00:00:00Z, lastUpdateTime: 2026-01-01T00:00:00Z}], \
+        lastOperation: {type: Reconcile, state: Succeeded, progress: 100, description: d, lastUpdateTime: 2026-01-01T00:00:00Z}}\n";
 
     #[test]
     fn the_report_shows_loss_fence_and_processes_before_the_approval() {

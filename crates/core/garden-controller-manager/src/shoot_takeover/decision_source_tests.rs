@@ -412,6 +412,15 @@ fn a_shoot_whose_creation_never_ended_is_not_taken_over() {
         };
         assert_eq!(silent.decide(), Decision::Nothing, "{last}");
     }
+    // A hostile seed takes the Shoot and records no operation.
+    let known = asked();
+    let mut unrecorded = known.shoot();
+    unrecorded.status.as_mut().unwrap().last_operation = None;
+    let decision = known.decide_on(&unrecorded);
+    assert!(
+        matches!(&decision, Decision::Refuse(Request::Takeover, why) if why.contains(words)),
+        "{decision:?}"
+    );
     // Also after an operator has stated by hand that the shoot has run.
     for last in ["Create Succeeded", "Reconcile Processing"] {
         let known = Known { last, ..asked() };

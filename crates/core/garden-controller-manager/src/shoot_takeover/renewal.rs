@@ -9,7 +9,6 @@ use api::{
         Shoot,
         shoot::{ApprovedBy, OwnershipApproval},
     },
-    meta::{LastOperationState as State, LastOperationType as Type},
 };
 use kube::ResourceExt;
 use ownership::{Approval, Ownership, Phase, Step, Writer};
@@ -83,7 +82,7 @@ fn becomes(facts: &Facts<'_>) -> Result<Ownership<String>, String> {
     }
     let now = placement::ownership_status::ownership(shoot).map_err(|error| error.to_string())?;
     let (seed, epoch) = (&now.now.seed, now.now.epoch);
-    if is_half_created(shoot) {
+    if placement::is_half_created(shoot) {
         return Err(format!(
             "seed {seed} has not created the shoot completely, so there are no data to keep: see status.lastErrors"
         ));
@@ -114,12 +113,6 @@ fn becomes(facts: &Facts<'_>) -> Result<Ownership<String>, String> {
     write
         .map(|write| write.becomes)
         .map_err(|refused| refused.to_string())
-}
-
-fn is_half_created(shoot: &Shoot) -> bool {
-    let status = shoot.status.as_ref();
-    let last = status.and_then(|status| status.last_operation.as_ref());
-    last.is_none_or(|last| last.type_ == Type::Create && last.state != State::Succeeded)
 }
 
 #[cfg(test)]
@@ -326,6 +319,7 @@ mod tests {
         refused(
             &Known {
                 last: ("Create", "Error"),
+                ownership: json!({"epoch": 1, "phase": HELD}),
                 ..facts()
             },
             "has not created the shoot completely",
