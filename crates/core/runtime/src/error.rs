@@ -190,6 +190,28 @@ pub fn refusal<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a NotPermitt
     None
 }
 
+/// Phrases of the refusals by etcd, and by the connection to etcd: the API server repeats these phrases.
+const SIZE_REFUSALS: [&str; 3] = [
+    "request is too large",
+    "trying to send message larger than max",
+    "received message larger than max",
+];
+
+/// Whether an API server, or the etcd of an API server, has refused a write for the size of the object. A
+/// smaller write may succeed.
+#[must_use]
+pub fn is_refused_for_size(error: &Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(kube::Error::Api(answer)) = error.downcast_ref() {
+            let names_size = |phrase: &&str| answer.message.contains(*phrase);
+            return answer.code == 413 || SIZE_REFUSALS.iter().any(names_size);
+        }
+        cause = error.source();
+    }
+    false
+}
+
 impl From<kube::Error> for Error {
     /// An invalid object needs a fix by the user (`Config`), a lost permit is `NotOwner`, every further error
     /// may be transient.
@@ -226,5 +248,45 @@ pub trait Explain<T> {
 impl<T, E: Into<Error>> Explain<T> for std::result::Result<T, E> {
     fn context(self, doing: impl fmt::Display) -> Result<T> {
         self.map_err(|error| error.into().context(doing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn refused(code: u16, message: &str) -> Error {
+        let status = Status::failure(message, "").with_code(code);
+        Error::from(kube::Error::Api(status.boxed())).context("could not write the status of the Shoot")
+    }
+
+    /// As a kube-apiserver repeats the refusals of etcd, of the connection to etcd, and of the own bound of a
+    /// request.
+    #[test]
+    fn a_refusal_for_the_size_of_an_object_is_recognised() {
+        for (code, message) in [
+            (500, "etcdserver: request is too large"),
+            (
+                500,
+                "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097302 vs. 2097152)",
+            ),
+            (
+                500,
+                "rpc error: code = ResourceExhausted desc = grpc: received message larger than max (2097302 vs. 2097152)",
+            ),
+            (413, "Request entity too large: limit is 3145728"),
+        ] {
+            assert!(is_refused_for_size(&refused(code, message)), "{message}");
+        }
+        for (code, message) in [
+            (500, "etcdserver: request timed out"),
+            (422, "spec.region: Too long: may not be more than 63 bytes"),
+            (409, "the object has been modified"),
+        ] {
+            assert!(!is_refused_for_size(&refused(code, message)), "{message}");
+        }
+        assert!(!is_refused_for_size(&Error::transient("request is too large")));
     }
 }

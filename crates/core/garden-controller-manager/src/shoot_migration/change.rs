@@ -4,7 +4,7 @@
 //! specification.
 
 use api::{
-    constants::condition::READY_FOR_MIGRATION,
+    constants::condition::{READY_FOR_MIGRATION, TAKEOVER_POSSIBLE},
     gardencore::Shoot,
     meta::{Condition, ConditionStatus},
 };
@@ -35,7 +35,7 @@ pub fn change(shoot: &Shoot, verdict: Option<&Verdict>, decision: &Decision, now
     // A shoot that is handed on has reached its wanted seed.
     match verdict.filter(|_| decision.hand_on.is_none()) {
         Some(verdict) => constraint(verdict, now).merge_into(&mut constraints),
-        None => constraints.retain(|c| c.type_ != READY_FOR_MIGRATION),
+        None => constraints.retain(|c| ![READY_FOR_MIGRATION, TAKEOVER_POSSIBLE].contains(&c.type_.as_str())),
     }
     let tells = constraints != status.constraints;
     if tells {

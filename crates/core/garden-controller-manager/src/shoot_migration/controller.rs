@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{MIGRATION_DRY_RUN, condition::READY_FOR_MIGRATION},
+    constants::{
+        MIGRATION_DRY_RUN,
+        condition::{READY_FOR_MIGRATION, TAKEOVER_POSSIBLE},
+    },
     gardencore::{
         BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, Seed, Shoot,
     },
@@ -26,7 +29,7 @@ use runtime::{
     client::Cluster,
     clock,
     controller::{Next, Reconciler, runner},
-    error::Explain as _,
+    error::{Explain as _, is_refused_for_size},
 };
 
 use super::{
@@ -38,6 +41,7 @@ use super::{
     move_metrics, planned_move_checks,
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{SOURCE, backup_entry_name, read, write},
+    too_large,
 };
 use crate::{Context, controller_registration::seed_of};
 
@@ -48,6 +52,9 @@ const ATTEMPTS: usize = 5;
 /// Requeue interval of a move that waits for a slot or for the begin by the source, if no other event
 /// triggers a check.
 const SLOT_REQUEUE: Duration = Duration::from_secs(60);
+
+/// The constraints that end with the wish for a move.
+const OF_MOVES: [&str; 2] = [READY_FOR_MIGRATION, TAKEOVER_POSSIBLE];
 
 struct ShootMigration {
     context: Context,
@@ -148,7 +155,7 @@ impl Reconciler<Shoot> for ShootMigration {
         let marked = shoot
             .status
             .as_ref()
-            .is_some_and(|s| s.migration.is_some() || s.constraint(READY_FOR_MIGRATION).is_some());
+            .is_some_and(|s| s.migration.is_some() || OF_MOVES.iter().any(|c| s.constraint(c).is_some()));
         let asks = shoot.annotations().contains_key(MIGRATION_DRY_RUN);
         marked || asks || former_seeds::names(shoot).next().is_some() || wanted_move(shoot).is_some()
     }
@@ -184,15 +191,10 @@ impl Reconciler<Shoot> for ShootMigration {
                 verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);
             let decision = decide(&shoot, ready)?;
-            if let Some(change) = change(&shoot, verdict.as_ref(), &decision, clock::now_k8s()) {
-                if !write(&shoots, &name, change.patch).await? {
-                    continue;
-                }
-                self.let_in(&shoot, &decision);
-                if change.tells || decision.hand_on.is_some() {
-                    self.tell(&shoot, verdict.as_ref(), &decision).await;
-                }
-            }
+            let recorded = Box::pin(self.record(&shoots, &shoot, verdict, decision)).await?;
+            let Some((verdict, decision)) = recorded else {
+                continue;
+            };
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -215,6 +217,52 @@ impl Reconciler<Shoot> for ShootMigration {
 }
 
 impl ShootMigration {
+    /// Writes verdict and decision, and returns both as written. `None` after a concurrent write: the Shoot
+    /// must be read again. If the API server refuses the approval for the size of the Shoot, the verdict
+    /// reports that in a write without the approval.
+    async fn record(
+        &self,
+        shoots: &Api<Shoot>,
+        shoot: &Shoot,
+        verdict: Option<Verdict>,
+        decision: Decision,
+    ) -> Result<Option<(Option<Verdict>, Decision)>> {
+        let written = self.write(shoots, shoot, verdict.as_ref(), &decision).await;
+        match (written, wanted_move(shoot)) {
+            (Err(error), Some((source, destination))) if is_refused_for_size(&error) => {
+                let verdict = Some(too_large::verdict(source, destination));
+                let decision = decide(shoot, false)?;
+                let written = self.write(shoots, shoot, verdict.as_ref(), &decision).await?;
+                Ok(written.then_some((verdict, decision)))
+            }
+            (written, _) => Ok(written?.then_some((verdict, decision))),
+        }
+    }
+
+    /// Writes and reports a decision. `false` after a concurrent write. A failed write releases the slot that
+    /// this pass has reserved: the next attempt reserves a slot again.
+    async fn write(
+        &self,
+        shoots: &Api<Shoot>,
+        shoot: &Shoot,
+        verdict: Option<&Verdict>,
+        decision: &Decision,
+    ) -> Result<bool> {
+        let Some(change) = change(shoot, verdict, decision, clock::now_k8s()) else {
+            return Ok(true);
+        };
+        let written = write(shoots, &shoot.name_any(), change.patch).await;
+        if !matches!(written, Ok(true)) {
+            self.slots.cancel(shoot);
+            return written;
+        }
+        self.let_in(shoot, decision);
+        if change.tells || decision.hand_on.is_some() {
+            self.tell(shoot, verdict, decision).await;
+        }
+        Ok(true)
+    }
+
     /// Removes former seeds without a Seed, and answers a dry run. Returns whether the Shoot must be read
     /// again.
     async fn prepare(&self, shoots: &Api<Shoot>, shoot: &Shoot) -> Result<bool> {

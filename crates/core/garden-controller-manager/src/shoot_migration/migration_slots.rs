@@ -11,7 +11,8 @@
 //! before the source begins, and loses the approval if the source does not begin. Otherwise a source could
 //! collect approvals, and hand over all these shoots at once.
 //!
-//! Guarantees: an approved move continues. The shoot that has waited longest comes first.
+//! Guarantees: an approved move continues. The shoot that has waited longest comes first. A shoot whose
+//! approval cannot be written holds no slot.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -147,6 +148,13 @@ impl MigrationSlots {
         self.lock_slots().remove(&shoot.uid().unwrap_or_default());
         if let Some(key) = departure(shoot) {
             lock(&self.leaving).remove(&key);
+        }
+    }
+
+    /// Releases the slot of a shoot whose approval could not be written. An approved shoot keeps the slot.
+    pub fn cancel(&self, shoot: &Shoot) {
+        if approved_source(shoot).is_none() {
+            self.lock_slots().remove(&shoot.uid().unwrap_or_default());
         }
     }
 

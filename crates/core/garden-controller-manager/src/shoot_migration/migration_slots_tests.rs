@@ -68,6 +68,26 @@ fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
     assert_eq!(reserve("three"), Ok(()));
 }
 
+/// The API server refuses the approval of a shoot that is too large, at each attempt.
+#[test]
+fn a_shoot_whose_approval_is_refused_holds_no_slot() {
+    let (slots, now, nobody) = (
+        MigrationSlots::new(1),
+        Timestamp::UNIX_EPOCH,
+        Vec::<Arc<Shoot>>::new(),
+    );
+    let reserve = |name: &str| slots.reserve(&shoot(name, B), B, None, &nobody, now);
+    for _ in 0..2 {
+        assert_eq!(reserve("large"), Ok(()));
+        assert_eq!(reserve("other"), Err(NoSlot::Busy(1)));
+        slots.cancel(&shoot("large", B));
+    }
+    assert_eq!(reserve("other"), Ok(()));
+    // A failed write beside the approval takes no slot away, although no cache shows the approval.
+    slots.cancel(&at("other", B, Type::Reconcile, State::Succeeded));
+    assert_eq!(reserve("large"), Err(NoSlot::Busy(1)));
+}
+
 /// Approvals of a former process count, each once.
 #[test]
 fn who_is_on_its_way_is_counted_once() {

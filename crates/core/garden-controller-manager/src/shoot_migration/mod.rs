@@ -29,6 +29,7 @@
 //! | `reading` | reads the inputs of a verdict, and writes the result on exactly the read version |
 //! | `returning` | whether a former seed may be the destination |
 //! | `change` | the result as a single conditional write |
+//! | `too_large` | the verdict if the API server refuses the approval for the size of the Shoot |
 //! | `former_seeds` | entries of deleted Seeds |
 //! | `move_metrics` | wanted moves, takeovers and former seeds as metrics |
 //! | `controller` | the reconcile loop |
@@ -55,6 +56,7 @@ mod returning;
 mod seed_defaults;
 mod source;
 mod source_bucket;
+mod too_large;
 
 pub(crate) use approval::travels;
 pub use approval::{Decision, HandOn, decide};

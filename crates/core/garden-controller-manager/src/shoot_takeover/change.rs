@@ -217,7 +217,8 @@ fn add_bounds(shoot: &Shoot, operations: &mut Vec<Value>) {
     }
 }
 
-fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
+/// Adds the conditions of the write: the judged seed, record and version.
+pub(super) fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
     let status = shoot.status.as_ref();
     let ownership = json!(status.and_then(|status| status.ownership.as_ref()));
     let seed = json!(status.and_then(|status| status.seed_name.as_ref()));

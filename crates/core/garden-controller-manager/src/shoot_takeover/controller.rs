@@ -6,7 +6,7 @@ use std::{
 };
 
 use api::{
-    constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
+    constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP, condition::SHOOT_TOO_LARGE},
     gardencore::{
         Seed, Shoot,
         shoot::{ApprovedBy, FormerSeed, OwnershipApproval},
@@ -28,7 +28,7 @@ use runtime::{
     client::Cluster,
     clock,
     controller::{Next, Reconciler},
-    error::Explain as _,
+    error::{Explain as _, is_refused_for_size},
     process::metrics::Metrics,
 };
 use serde_json::json;
@@ -41,7 +41,7 @@ use super::{
     obstacle::Facts,
     seen::{TakeoverObservations, lock, operation_of, progress_of, read_renewal, state_of, watch_leases},
     sightings::Silence,
-    source_credentials, statement,
+    source_credentials, statement, too_large,
 };
 use crate::{
     Context, MANAGER,
@@ -50,6 +50,10 @@ use crate::{
 
 /// Requeue interval of a takeover by silence whose destination could not read the backups.
 const RECHECK_OF_CREDENTIALS: Duration = Duration::from_secs(60);
+
+/// Requeue interval of a takeover by silence that the API server refuses for the size of the Shoot. The next
+/// attempt fails the same way, unless the Shoot or the limit of etcd has changed.
+const RETRY_OF_LARGE_WRITE: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Labels {
@@ -301,8 +305,13 @@ impl ShootTakeover {
             Decision::HandOver { becomes, approval } => {
                 let travels = shoot_migration::travels(shoot)?;
                 let patch = change::hand_over(shoot, &becomes, &approval, &travels, clock::now_k8s());
-                if shoot_migration::write(shoots, &name, patch).await? {
-                    self.tell(shoot, &approval).await;
+                match shoot_migration::write(shoots, &name, patch).await {
+                    Ok(true) => self.tell(shoot, &approval).await,
+                    Ok(false) => {}
+                    Err(error) if is_refused_for_size(&error) => {
+                        return self.report_size(shoots, shoot, &approval).await;
+                    }
+                    Err(error) => return Err(error),
                 }
             }
         }
@@ -315,6 +324,26 @@ impl ShootTakeover {
         let body = json!({"metadata": {"annotations": {(request.annotation()): null}}});
         let written = MANAGER.try_merge_of(shoots, shoot, &body).await?;
         Ok(written.is_some())
+    }
+
+    /// Reports that the API server refuses the takeover for the size of the Shoot.
+    async fn report_size(
+        &self,
+        shoots: &Api<Shoot>,
+        shoot: &Shoot,
+        approval: &OwnershipApproval,
+    ) -> Result<Next> {
+        let Some(patch) = too_large::report(shoot, approval, clock::now_k8s()) else {
+            return Ok(Next::After(RETRY_OF_LARGE_WRITE));
+        };
+        if shoot_migration::write(shoots, &shoot.name_any(), patch).await? {
+            let why = too_large::message(approval);
+            match approval.by {
+                ApprovedBy::Operator => self.report_withdrawal(shoot, &why).await,
+                ApprovedBy::Silence => self.context.events.warning(shoot, SHOOT_TOO_LARGE, &why).await,
+            }
+        }
+        Ok(Next::Change)
     }
 
     async fn report_refusal(&self, shoot: &Shoot, request: Request, why: &str) {

@@ -29,6 +29,7 @@
 //! | `renewal` | the next step after the request that the seed keep the shoot in a new epoch |
 //! | `statement` | the next step after the statement that former seeds of a claimed shoot are off |
 //! | `change` | the writes, each conditional |
+//! | `too_large` | the report of a takeover that the API server refuses for the size of the Shoot |
 //! | `controller` | reads, and executes the step |
 
 mod approval;
@@ -44,5 +45,6 @@ pub(crate) mod servers;
 mod sightings;
 mod source_credentials;
 mod statement;
+mod too_large;
 
 pub use controller::run;

@@ -86,7 +86,8 @@ pub async fn with_the_controller(garden: &Garden) {
     Box::pin(beside_the_controller(garden, &[], work)).await;
 }
 
-async fn beside_the_controller(garden: &Garden, flags: &[&str], work: impl Future<Output = ()>) {
+/// The controller of moves runs beside `work`, with these flags.
+pub async fn beside_the_controller(garden: &Garden, flags: &[&str], work: impl Future<Output = ()>) {
     let flags = ["garden-controller-manager"]
         .into_iter()
         .chain(flags.iter().copied());

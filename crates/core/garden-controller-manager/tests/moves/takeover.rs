@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 use crate::{
     garden::{self, Garden, NAMESPACE, allowed, operation, refused},
     journey::{create, edit, make_ready, until},
-    renewal, servers, source, source_credentials,
+    renewal, servers, source, source_credentials, too_large,
 };
 
 /// Many times the controller's duration, also on a slow machine.
@@ -57,6 +57,10 @@ pub async fn with_the_controller(garden: &Garden) {
     let of_seed_d = Box::pin(source::a_source_that_fails_in_a_loop_loses_its_shoot(garden));
     futures::join!(of_seed_a, of_seed_d);
     Box::pin(source_credentials::a_bucket_without_its_secret_holds_a_takeover(
+        garden,
+    ))
+    .await;
+    Box::pin(too_large::a_takeover_of_a_shoot_that_is_too_large_is_reported(
         garden,
     ))
     .await;
