@@ -32,6 +32,7 @@ pub async fn connect(target: Target<'_>) -> Result<Session, Failure> {
         .namespace
         .map_or_else(|| config.default_namespace.clone(), str::to_owned);
     let connection = Connection::new(config)
+        .map(Connection::compressed)
         .map_err(|error| Failure::failed(format!("the kubeconfig cannot build a client: {error}")))?;
     let permit = Permit::sole("a command of a person, with the rights of this person");
     let garden = Garden::new(connection, &permit);

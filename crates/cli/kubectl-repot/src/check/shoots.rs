@@ -13,8 +13,8 @@ use runtime::client::Cluster;
 use super::report::CheckLine;
 use crate::session::Session;
 
-/// Shoots in an answer of the garden.
-const PAGE: u32 = 100;
+/// Shoots in an answer of the garden: a command reads thousands of Shoots, and a Shoot may have 1.5 MB.
+const PAGE: u32 = 25;
 /// Names in a sentence.
 const NAMES: usize = 5;
 

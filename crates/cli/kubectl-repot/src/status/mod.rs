@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::{answer::Answer, failure::Failure, session::Session};
 
-/// Shoots in an answer of the garden.
-const PAGE: u32 = 100;
+/// Shoots in an answer of the garden: a command reads thousands of Shoots, and a Shoot may have 1.5 MB.
+const PAGE: u32 = 25;
 
 /// The report of a single shoot, as a tree.
 pub async fn of_shoot(session: &Session, name: &str) -> Result<Answer, Failure> {

@@ -6,6 +6,7 @@ mod name_list;
 pub(crate) mod paged_list;
 pub(crate) mod pruning;
 pub(crate) mod response_size;
+pub(crate) mod unzip;
 mod worker_shares;
 
 pub use first_elements::{Few, FewEntries};

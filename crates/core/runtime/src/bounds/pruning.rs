@@ -9,6 +9,8 @@ use http_body_util::{BodyExt, combinators::MapFrame};
 use hyper::body::{Body, Bytes, Frame};
 use memchr::memchr2;
 
+use crate::bounds::unzip::Unzip;
+
 /// Levels that are kept. `serde_json` follows 127, and the decoded values are put into further objects that
 /// are decoded elsewhere.
 const DEEPEST: usize = 100;
@@ -30,13 +32,30 @@ pub(crate) enum Without {
 }
 
 /// For an answer in JSON: a single document or, for a watch, consecutive documents.
-pub(crate) fn skimmed<B: Body<Data = Bytes>>(body: B, head: &HeaderMap, without: Without) -> Skimmed<B> {
+///
+/// `unzip` decompresses the answer first.
+pub(crate) fn skimmed<B: Body<Data = Bytes>>(
+    body: B,
+    head: &HeaderMap,
+    without: Without,
+    unzip: Option<Unzip>,
+) -> Skimmed<B> {
     let is_json = |value: &http::HeaderValue| value.as_bytes().starts_with(b"application/json");
     if !head.get(CONTENT_TYPE).is_some_and(is_json) {
-        return body.map_frame(Box::new(|frame| frame));
+        return body.map_frame(unzipped(unzip));
     }
     let mut skim = Skim::new(without);
-    body.map_frame(Box::new(move |frame| frame.map_data(|bytes| skim.over(bytes))))
+    let mut unzipped = unzipped(unzip);
+    body.map_frame(Box::new(move |frame| {
+        unzipped(frame).map_data(|bytes| skim.over(bytes))
+    }))
+}
+
+fn unzipped(unzip: Option<Unzip>) -> Piece {
+    match unzip {
+        Some(mut unzip) => Box::new(move |frame| frame.map_data(|piece: Bytes| unzip.over(&piece))),
+        None => Box::new(|frame| frame),
+    }
 }
 
 /// The parser state within a document.
@@ -284,7 +303,12 @@ mod tests {
             if let Some(type_) = type_ {
                 head.insert(CONTENT_TYPE, http::HeaderValue::from_static(type_));
             }
-            let body = skimmed(Full::new(Bytes::from(deep.clone())), &head, Without::Nothing);
+            let body = skimmed(
+                Full::new(Bytes::from(deep.clone())),
+                &head,
+                Without::Nothing,
+                None,
+            );
             let read = body.collect().await.unwrap().to_bytes();
             assert_eq!(read == deep.as_bytes(), !is_read, "{type_:?}");
         }

@@ -7,14 +7,17 @@
 
 use std::{future::Future, num::NonZeroU32, time::Duration};
 
-use http::{Method, Request, Response, Uri};
+use http::{HeaderValue, Method, Request, Response, Uri, header::ACCEPT_ENCODING};
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body as Frames, Bytes};
 use kube::client::Body;
 use tokio::time::timeout;
 use tower::BoxError;
 
-use crate::bounds::pruning::{Skimmed, Without, skimmed};
+use crate::bounds::{
+    pruning::{Skimmed, Without, skimmed},
+    unzip::Unzip,
+};
 
 /// Values of `limit` for the retries of a list page that is too large.
 const FEWER: [u32; 2] = [10, 1];
@@ -31,6 +34,9 @@ pub(crate) struct Answers {
     pub(crate) without: Without,
     /// See [`Answers::within`], in milliseconds. A `Duration` would make each client larger.
     pub(crate) within: Option<NonZeroU32>,
+    /// Whether the server may compress answers. `most` bounds the decompressed answer only piece by piece, so
+    /// this is for servers that the caller trusts.
+    pub(crate) zipped: bool,
 }
 
 /// The server was too slow.
@@ -44,6 +50,7 @@ impl Answers {
         most: usize::MAX,
         without: Without::Nothing,
         within: None,
+        zipped: false,
     };
 
     /// With a maximum time of a request and the whole answer; of a watch, the time until the answer begins.
@@ -57,14 +64,16 @@ impl Answers {
 
     fn read<B: Frames<Data = Bytes>>(self, answer: Response<B>) -> Response<Limited<Skimmed<B>>> {
         let (head, body) = answer.into_parts();
-        let body = skimmed(body, &head.headers, self.without);
+        // A hostile server could send a small answer that fills the memory.
+        let unzip = self.zipped.then(|| Unzip::new(&head.headers)).flatten();
+        let body = skimmed(body, &head.headers, self.without, unzip);
         Response::from_parts(head, Limited::new(body, self.most))
     }
 }
 
 /// Sends a request by `send`.
 pub(crate) async fn ask<B, E, Sent>(
-    request: Request<Body>,
+    mut request: Request<Body>,
     answers: Answers,
     send: impl Fn(Request<Body>) -> Sent,
 ) -> Result<Response<Answer<B>>, BoxError>
@@ -74,6 +83,11 @@ where
     E: Into<BoxError>,
     Sent: Future<Output = Result<Response<B>, E>>,
 {
+    // The events of a watch are small, and compression would hold events back.
+    if answers.zipped && !is_watch(&request) {
+        let gzip = HeaderValue::from_static("gzip");
+        request.headers_mut().insert(ACCEPT_ENCODING, gzip);
+    }
     let Some(within) = answers.within else {
         return ask_in_pages(request, answers, send).await;
     };
@@ -167,8 +181,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::{
         convert::Infallible,
+        io::Write as _,
         sync::{Arc, Mutex},
     };
+
+    use flate2::{Compression, write::GzEncoder};
+    use http::header::CONTENT_ENCODING;
 
     use super::*;
 
@@ -243,6 +261,34 @@ mod tests {
             let answer = ask(request, answers, send).await.unwrap();
             assert_eq!(matches!(answer.body(), Either::Right(_)), is_whole, "{uri}");
             assert_eq!(length_of(answer).await.is_ok(), is_read, "{uri} {size}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_answers_of_trusted_servers_are_decompressed() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&[b'x'; 5000]).unwrap();
+        let zipped = encoder.finish().unwrap();
+        for (uri, accepts, is_asked, length) in [
+            ("/api/v1/pods", true, true, 5000),
+            ("/api/v1/pods", false, false, zipped.len()),
+            ("/api/v1/pods?watch=true", true, false, 5000),
+        ] {
+            let answers = Answers {
+                zipped: accepts,
+                ..Answers::WHOLE
+            };
+            let request = Request::get(uri).body(Body::empty()).unwrap();
+            let body = zipped.clone();
+            let send = |request: Request<Body>| {
+                let asks = request.headers().get(ACCEPT_ENCODING);
+                assert_eq!(asks.is_some_and(|asks| asks == "gzip"), is_asked, "{uri}");
+                let answer = Response::builder().header(CONTENT_ENCODING, "gzip");
+                let answer = answer.body(Full::new(Bytes::from(body.clone()))).unwrap();
+                async move { Ok::<_, Infallible>(answer) }
+            };
+            let answer = ask(request, answers, send).await.unwrap();
+            assert_eq!(length_of(answer).await.unwrap(), length, "{uri}");
         }
     }
 

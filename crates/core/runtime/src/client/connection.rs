@@ -120,6 +120,17 @@ impl Connection {
         }
     }
 
+    /// The same connection, whose server may compress answers of more than 128 KiB (gzip). For a caller at a
+    /// slow line to a trusted server: an answer is decompressed without a bound.
+    #[must_use]
+    pub fn compressed(self) -> Self {
+        let answers = Answers {
+            zipped: true,
+            ..self.1
+        };
+        Self(self.0, answers)
+    }
+
     /// From the kubeconfig named by `flag`, or from the pod's ServiceAccount without a kubeconfig.
     ///
     /// # Errors
