@@ -193,6 +193,9 @@ pub struct Drain {
     /// Shoots that move at a time. Many moves at once make the downtime of each shoot longer.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub parallel: u8,
+    /// A Shoot that is left out; can be repeated.
+    #[arg(long, value_parser = object_path, value_name = "NAMESPACE/NAME")]
+    pub exclude: Vec<String>,
     /// Approves the drain without a question.
     #[arg(long)]
     pub yes: bool,
@@ -300,16 +303,19 @@ mod tests {
 
     #[test]
     fn a_drain_names_destinations_and_moves_few_shoots_at_a_time() {
-        let flags = parse("kubectl-repot drain seed-a --to seed-b,seed-c").unwrap();
+        let flags =
+            parse("kubectl-repot drain seed-a --to seed-b,seed-c --exclude x/a --exclude y/b").unwrap();
         let Command::Drain(drain) = flags.command else {
             unreachable!("the command is a drain");
         };
         assert_eq!(drain.to, ["seed-b", "seed-c"]);
+        assert_eq!(drain.exclude, ["x/a", "y/b"]);
         assert_eq!((drain.parallel, drain.yes), (2, false));
         for line in [
             "kubectl-repot drain seed-a",
             "kubectl-repot drain seed-a --to seed-b/x",
             "kubectl-repot drain seed-a --to seed-b --parallel 0",
+            "kubectl-repot drain seed-a --to seed-b --exclude demo",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

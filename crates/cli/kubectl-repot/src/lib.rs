@@ -16,6 +16,7 @@
 //! | `edit`, `follow`, `events` | writes with a precondition, waits, Events of an object |
 //! | `status`, `plan`, `moves` | commands for shoots of seeds that live |
 //! | `cordon`, `drain` | close a seed, and move all shoots away |
+//! | `exclusion` | shoots that a drain or a takeover of a seed leaves out |
 //! | `takeover` | takeovers from a dead seed |
 //! | `watch` | the steps of an operation |
 //! | `check` | whether an installation is as needed |
@@ -34,6 +35,7 @@ pub mod diagnose;
 pub mod drain;
 pub mod edit;
 pub mod events;
+pub mod exclusion;
 pub mod failure;
 pub mod flags;
 pub mod follow;

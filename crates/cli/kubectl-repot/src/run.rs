@@ -177,6 +177,7 @@ async fn drain_seed(session: &Session, flags: &Drain) -> Result<Answer, Failure>
         from: &flags.seed,
         to: &flags.to,
         parallel: usize::from(flags.parallel),
+        excluded: &flags.exclude,
         approval: flags.yes.then_some(flags.seed.as_str()),
         within: Duration::from_secs(flags.timeout),
     };

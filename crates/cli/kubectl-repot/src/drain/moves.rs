@@ -7,9 +7,9 @@ use std::{
 };
 
 use api::gardencore::Shoot;
-use futures::{StreamExt, stream};
+use futures::future::{self, Either};
 use kube::ResourceExt;
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     classification::{MoveEnd, decide_withdrawal, judge_progress},
@@ -22,7 +22,7 @@ use crate::{
     edit::edit,
     failure::Failure,
     follow::{Report, follow},
-    moves::{request_move, wait_for_arrival},
+    moves::{fails_on_the_way, request_move, wait_for_arrival, wait_for_stall},
     session::Session,
     takeover::FAILED_PROJECTS,
 };
@@ -40,7 +40,8 @@ struct Drain<'a> {
     failed: RefCell<BTreeSet<String>>,
 }
 
-/// Moves the shoots, at most `parallel` at a time.
+/// Moves the shoots, at most `parallel` at a time. A move that was requested before this command, and that
+/// fails or makes no progress, is awaited beside these moves: a tenant could otherwise stop each drain.
 pub(super) async fn carry_out(
     session: &Session,
     request: DrainRequest<'_>,
@@ -56,9 +57,11 @@ pub(super) async fn carry_out(
         ended: Cell::new(0),
         failed: RefCell::default(),
     };
-    let moves = work.into_iter().map(|one| Box::pin(drain.move_shoot(one)));
-    let moves = stream::iter(moves).buffer_unordered(request.parallel.max(1));
-    moves.collect().await
+    let lanes = Semaphore::new(request.parallel.max(1));
+    let moves = work
+        .into_iter()
+        .map(|one| Box::pin(drain.move_in_lane(&lanes, one)));
+    future::join_all(moves).await
 }
 
 /// Shoots that came to the seed between the plan and the cordon.
@@ -82,6 +85,28 @@ pub(super) async fn newcomers(
 }
 
 impl Drain<'_> {
+    /// The lanes are given in the order of the work.
+    async fn move_in_lane(&self, lanes: &Semaphore, work: Work) -> ShootOutcome {
+        // An error means that the semaphore is closed, which never happens.
+        let lane = lanes.acquire().await;
+        if !work.is_under_way {
+            return Box::pin(self.move_shoot(work)).await;
+        }
+        let shoot = work.shoot.clone();
+        let stalls = Box::pin(wait_for_stall(self.session, &shoot, fails_on_the_way));
+        match future::select(Box::pin(self.move_shoot(work)), stalls).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right(((), moves)) => {
+                (self.report)(&format!(
+                    "{}: the move makes no progress, and the next shoot does not wait for this move",
+                    shoot.name_any()
+                ));
+                drop(lane);
+                moves.await
+            }
+        }
+    }
+
     async fn move_shoot(&self, work: Work) -> ShootOutcome {
         let outcome = |result: MoveResult, message: &str| {
             ShootOutcome::new(&work.shoot, Some(&work.to), result, message)
@@ -126,25 +151,40 @@ impl Drain<'_> {
         })
     }
 
-    /// A request that meets an obstacle is taken back, so that no move begins after the end of the command.
+    /// A request that meets an obstacle, or that the garden does not approve within the bound, is taken back,
+    /// so that no move begins after the end of the command.
     async fn request_and_await(&self, work: &Work) -> Result<MoveEnd, Failure> {
         let moved = Box::pin(request_move(self.session, work.shoot.clone(), &work.to)).await?;
-        let end = Box::pin(self.wait(work)).await?;
-        let MoveEnd::Obstacle(why) = end else {
-            return Ok(end);
+        let why = match Box::pin(self.wait(work)).await {
+            Ok(MoveEnd::Obstacle(why)) => why,
+            Ok(end) => return Ok(end),
+            Err(failure) => {
+                // The failure of the move counts, not the failure of the withdrawal.
+                let withdrawn = Box::pin(self.withdraw(&moved.shoot, &work.to)).await;
+                return Err(if withdrawn == Ok(true) {
+                    failure.with_hint("the move had not begun, and the request was taken back")
+                } else {
+                    failure
+                });
+            }
         };
-        let (from, to) = (self.request.from, work.to.as_str());
-        let withdrawal = edit(self.session, *moved.shoot.clone(), |shoot| {
-            Ok(decide_withdrawal(shoot, from, to))
-        });
-        if Box::pin(withdrawal).await?.unchanged.is_none() {
+        if Box::pin(self.withdraw(&moved.shoot, &work.to)).await? {
             return Ok(MoveEnd::Obstacle(format!("{why} The request was taken back.")));
         }
         // The obstacle has ended, and the move has begun.
         let never = std::future::pending();
         let (report, within) = (self.report, self.request.within);
-        let arrival = wait_for_arrival(self.session, &moved.shoot, to, within, report, never);
+        let arrival = wait_for_arrival(self.session, &moved.shoot, &work.to, within, report, never);
         Box::pin(arrival).await.map(|()| MoveEnd::Arrived)
+    }
+
+    /// Takes the request back. `false` if the move has begun.
+    async fn withdraw(&self, moved: &Shoot, to: &str) -> Result<bool, Failure> {
+        let from = self.request.from;
+        let withdrawal = edit(self.session, moved.clone(), |shoot| {
+            Ok(decide_withdrawal(shoot, from, to))
+        });
+        Ok(Box::pin(withdrawal).await?.unchanged.is_none())
     }
 
     async fn wait(&self, work: &Work) -> Result<MoveEnd, Failure> {

@@ -9,6 +9,7 @@ fn plan(former_moves: Option<FormerMoves>) -> DrainPlan {
         from: "a",
         to: &to,
         parallel: 2,
+        excluded: &[],
         approval: None,
         within: std::time::Duration::ZERO,
     };

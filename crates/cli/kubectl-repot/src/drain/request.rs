@@ -11,6 +11,8 @@ pub struct DrainRequest<'a> {
     pub to: &'a [String],
     /// Shoots that move at a time.
     pub parallel: usize,
+    /// Shoots that are left out, as `NAMESPACE/NAME`.
+    pub excluded: &'a [String],
     /// The name that approves the drain, where the caller approved in advance.
     pub approval: Option<&'a str>,
     /// The bound of the wait for each shoot.

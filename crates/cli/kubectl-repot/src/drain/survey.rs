@@ -12,6 +12,7 @@ use super::{
     request::DrainRequest,
 };
 use crate::{
+    exclusion::{check_names, is_excluded},
     failure::Failure,
     session::{SeedReading, Session},
     terminal::one_line,
@@ -44,15 +45,16 @@ pub(super) async fn survey(session: &Session, request: DrainRequest<'_>) -> Resu
         check_destination(&seed, name)?;
         seeds.push(seed);
     }
-    let mut shoots = Vec::new();
-    let on_source = Box::pin(session.shoots_on(request.from)).await?;
-    shoots.extend(with_share(on_source, request.from));
+    let mut read = Box::pin(session.shoots_on(request.from)).await?;
     let mut present = Vec::new();
     for name in request.to {
         let on_destination = Box::pin(session.shoots_on(name)).await?;
         present.push(on_destination.len());
-        shoots.extend(with_share(on_destination, request.from));
+        read.extend(on_destination);
     }
+    // A shoot that is left out may have arrived before a repeated command.
+    check_names(request.excluded, &read, request.from)?;
+    let mut shoots: Vec<_> = with_share(read, request.from).collect();
     let destinations = seeds
         .iter()
         .zip(request.to)
@@ -64,6 +66,12 @@ pub(super) async fn survey(session: &Session, request: DrainRequest<'_>) -> Resu
             Destination::new(seed, present + shoots.iter().filter(comes).count())
         });
     let destinations = destinations.collect();
+    // After the count: a shoot on the way arrives, whether or not the drain waits for the shoot.
+    for (shoot, share) in &mut shoots {
+        if is_excluded(shoot, request.excluded) {
+            *share = Share::LeftOut("--exclude".to_owned());
+        }
+    }
     Ok(Survey { shoots, destinations })
 }
 

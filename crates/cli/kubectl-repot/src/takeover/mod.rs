@@ -8,6 +8,7 @@ mod order;
 mod report;
 mod settings;
 mod single;
+mod trials;
 
 pub(crate) use order::{FAILED_PROJECTS, importance};
 pub(crate) use single::is_approved;

@@ -1,6 +1,6 @@
 //! Seeds that are cordoned and drained.
 
-use std::sync::Mutex;
+use std::{sync::Mutex, time::Duration};
 
 use anyhow::Result;
 use api::{
@@ -21,6 +21,9 @@ use serde_json::{Value, json};
 use testkit::apply;
 
 use crate::fixture::{Fixture, SOON, object, operation, session, silent};
+
+/// The whole bound is waited for.
+const IMPATIENT: Duration = Duration::from_secs(2);
 
 pub async fn a_cordoned_seed_keeps_its_taints(fixture: &Fixture) -> Result<()> {
     let seeds: Api<Seed> = Api::all(fixture.client.clone());
@@ -132,6 +135,7 @@ fn request<'a>(from: &'a str, to: &'a [String], approval: Option<&'a str>) -> Dr
         from,
         to,
         parallel: 1,
+        excluded: &[],
         approval,
         within: SOON,
     }
@@ -240,5 +244,79 @@ pub async fn a_drain_without_an_approval_changes_nothing(fixture: &Fixture) -> R
     let unknown = drain(&fixture.session, request("kept", &ghost, None), &refuses, &silent);
     let failure = Box::pin(unknown).await.unwrap_err();
     assert_eq!(failure.to_string(), "no Seed has the name ghost");
+    Ok(())
+}
+
+/// The move of a hostile tenant fails for as long as the command waits.
+pub async fn a_failing_move_holds_no_lane_of_a_repeated_drain(fixture: &Fixture) -> Result<()> {
+    for seed in ["jammed", "clear"] {
+        bring_seed(fixture, seed).await?;
+    }
+    // As an interrupted drain has left the shoot.
+    bring_shoot(fixture, "jam", "testing", ["jammed", "clear"]).await?;
+    let fails = json!({"settledSeedName": null, "lastErrors": [{"description": "the machines are not deleted"}],
+        "lastOperation": operation("Migrate Error")});
+    fixture.write_status("jam", fails).await?;
+    for name in ["queued", "apart"] {
+        bring_shoot(fixture, name, "testing", ["jammed", "jammed"]).await?;
+    }
+    let (to, excluded) = (["clear".to_owned()], ["garden-dev/apart".to_owned()]);
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let repeated = DrainRequest {
+        excluded: &excluded,
+        ..request("jammed", &to, Some("jammed"))
+    };
+    let drained = Box::pin(drain(&fixture.session, repeated, &nobody, &silent));
+    let garden = async {
+        answer_dry_run(fixture, "queued", "clear", true).await?;
+        until(fixture, "queued", names("clear")).await?;
+        arrive(fixture, "queued", "clear").await?;
+        arrive(fixture, "jam", "clear").await
+    };
+    let (answer, acted) = tokio::join!(drained, garden);
+    acted?;
+    let answer = answer?;
+    let outcomes = answer.json["shoots"].as_array().unwrap();
+    for (name, result) in [("jam", "Moved"), ("queued", "Moved"), ("apart", "LeftOut")] {
+        let outcome = outcomes.iter().find(|outcome| outcome["shoot"] == name).unwrap();
+        assert_eq!(outcome["result"], result, "{}", answer.text);
+    }
+    let mistyped = ["garden-dev/apar".to_owned()];
+    let mistyped = DrainRequest {
+        excluded: &mistyped,
+        ..repeated
+    };
+    let refused = Box::pin(drain(&fixture.session, mistyped, &nobody, &silent)).await;
+    assert!(
+        matches!(&refused, Err(failure) if failure.to_string().contains("write NAMESPACE/NAME")),
+        "{refused:?}"
+    );
+    a_request_without_an_answer_is_taken_back(fixture, &to).await
+}
+
+/// The garden approves nothing within the bound of the wait.
+async fn a_request_without_an_answer_is_taken_back(fixture: &Fixture, to: &[String]) -> Result<()> {
+    let impatient = DrainRequest {
+        within: IMPATIENT,
+        ..request("jammed", to, Some("jammed"))
+    };
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let drained = Box::pin(drain(&fixture.session, impatient, &nobody, &silent));
+    let (answer, answered) = tokio::join!(drained, answer_dry_run(fixture, "apart", "clear", true));
+    answered?;
+    let answer = answer?;
+    let outcomes = answer.json["shoots"].as_array().unwrap();
+    let outcome = outcomes
+        .iter()
+        .find(|outcome| outcome["shoot"] == "apart")
+        .unwrap();
+    assert_eq!(outcome["result"], "Failed", "{}", answer.text);
+    assert!(
+        answer.text.contains("the request was taken back"),
+        "{}",
+        answer.text
+    );
+    let kept = fixture.shoots.get("apart").await?;
+    assert_eq!(kept.spec.seed_name.as_deref(), Some("jammed"));
     Ok(())
 }

@@ -60,6 +60,23 @@ impl Fixture {
         self.write_status(name, status).await
     }
 
+    /// Moves the status of a Shoot to this seed, and keeps the wish. The ShootState is saved.
+    pub async fn host_on(&self, shoots: &Api<Shoot>, name: &str, seed: &str, purpose: &str) -> Result<()> {
+        let spec = json!({"spec": {"seedName": seed, "purpose": purpose}});
+        shoots
+            .patch(name, &PatchParams::default(), &Patch::Merge(spec))
+            .await?;
+        let time = "2026-01-01T00:00:00Z";
+        let saved = json!({"type": "ShootStateUpToDate", "status": "True", "reason": "r", "message": "m",
+            "lastTransitionTime": time, "lastUpdateTime": time});
+        let status = json!({"status": {"seedName": seed, "settledSeedName": seed, "constraints": [saved],
+            "lastOperation": operation("Reconcile Succeeded")}});
+        shoots
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+            .await?;
+        Ok(())
+    }
+
     pub async fn write_status(&self, name: &str, status: Value) -> Result<Shoot> {
         let patch = Patch::Merge(json!({"status": status}));
         Ok(self

@@ -6,6 +6,7 @@
 mod drain;
 mod fixture;
 mod observation;
+mod trials;
 
 use std::sync::Mutex;
 
@@ -44,10 +45,11 @@ testkit::scenarios! {
     a_cancellation_names_the_acting_seed,
     a_takeover_needs_an_approval,
     shoots_of_a_dead_seed_follow_the_trial,
+    trials::{a_failing_trial_holds_up_no_other_project},
     a_bundle_has_no_secret,
     drain::{
         a_cordoned_seed_keeps_its_taints, a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals,
-        a_drain_without_an_approval_changes_nothing,
+        a_drain_without_an_approval_changes_nothing, a_failing_move_holds_no_lane_of_a_repeated_drain,
     },
     observation::{
         a_check_names_faults_and_missing_rights, a_watch_reports_steps_until_the_operation_ends,
