@@ -8,7 +8,8 @@ use runtime::client::{Cluster, Garden};
 
 use crate::failure::Failure;
 
-/// Shoots in an answer of the garden. A Shoot may have 1.5 MB, and the whole answer has the bound of a request.
+/// Shoots in an answer of the garden. A Shoot may have 1.5 MB, and the bound of a request is for the whole
+/// answer.
 const PAGE: u32 = 10;
 
 /// A connection to the garden, with the namespace of the caller.

@@ -391,11 +391,11 @@ pub mod condition {
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
     /// Reason of that constraint: the source has not reconciled the present specification with success yet.
     pub const SHOOT_NOT_RECONCILED: &str = "ShootNotReconciled";
-    /// Shoot constraint: the garden could write the last takeover. Present only while `False`: until a takeover
-    /// succeeds, or until no move is wanted.
+    /// Shoot constraint: the garden could write the last takeover. Present only while `False`: until a
+    /// takeover succeeds, or until no move is wanted.
     pub const TAKEOVER_POSSIBLE: &str = "TakeoverPossible";
-    /// Reason of the constraints `ReadyForMigration` and `TakeoverPossible`: the API server refuses the write of
-    /// the move or takeover for the size of the Shoot.
+    /// Reason of the constraints `ReadyForMigration` and `TakeoverPossible`: the API server refuses the write
+    /// of the move or takeover for the size of the Shoot.
     pub const SHOOT_TOO_LARGE: &str = "ShootTooLarge";
     /// Shoot constraint: whether a move to the seed of annotation `migration.gardener.cloud/dry-run` could
     /// have begun when the annotation was answered.

@@ -1,6 +1,6 @@
-//! A Shoot that becomes too large with the approval of a move, because the approval repeats the specification.
-//! The API server refuses verdict and approval, and users would see no obstacle. So the obstacle is reported
-//! in a write without the approval.
+//! A Shoot that becomes too large with the approval of a move, because the approval repeats the
+//! specification. The API server refuses verdict and approval, and users would see no obstacle. So the
+//! obstacle is reported in a write without the approval.
 
 use api::constants::condition::SHOOT_TOO_LARGE;
 

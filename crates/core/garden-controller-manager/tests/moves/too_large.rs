@@ -1,5 +1,5 @@
-//! A Shoot that etcd refuses with the approval of a move, or with the hand-over of a takeover: both repeat the
-//! specification.
+//! A Shoot that etcd refuses with the approval of a move, or with the hand-over of a takeover: both repeat
+//! the specification.
 
 use std::time::Duration;
 
