@@ -345,11 +345,10 @@ impl Writer {
 fn stored_bytes(line: &[u8]) -> usize {
     let most = |byte: &u8| -> usize {
         match *byte {
-            b'<' | b'>' | b'&' | 0x7f => 6,
-            b',' => 2,
             // A character outside of ASCII counts with the first byte of the character.
+            b'<' | b'>' | b'&' | 0x7f | 0xc0..=0xef => 6,
+            b',' => 2,
             0x80..=0xbf => 0,
-            0xc0..=0xef => 6,
             0xf0..=0xff => 10,
             _ => 1,
         }

@@ -23,8 +23,8 @@ impl Unzip {
             return Bytes::new();
         };
         // A flush brings out all content of the pieces so far.
-        let decoded = decoder.write_all(piece).and_then(|()| decoder.flush());
-        if decoded.is_err() {
+        let outcome = decoder.write_all(piece).and_then(|()| decoder.flush());
+        if outcome.is_err() {
             self.0 = None;
             return Bytes::new();
         }
