@@ -110,6 +110,7 @@ pub async fn a_host_takes_no_keys_along(garden: &Garden) {
     twice.push(entry("ca", &["ca.crt", "ca.key"]));
     let words = "may not write two entries of one name into spec.gardener of ShootState keyed";
     refused(garden.patch(&a, "keyed", gardener(&twice)).await, words);
+    planted_content_hides_no_key(garden, &a).await;
     let mut many = own();
     many.extend((0..1000).map(|number| entry(&format!("x{number}"), &["k"])));
     refused(
@@ -127,6 +128,59 @@ pub async fn a_host_takes_no_keys_along(garden: &Garden) {
     allowed(garden.patch(&administrator, "keyed", gardener(&without)).await);
     allowed(garden.patch(&a, "keyed", gardener(&new)).await);
     allowed(garden.patch(&administrator, "keyed", gardener(&[])).await);
+}
+
+/// The keys stay in the entry, beside content that stops a reader: an unknown field, a different type, a
+/// value that is no base64.
+async fn planted_content_hides_no_key(garden: &Garden, a: &Api<ShootState>) {
+    for hidden in [
+        with("ca", |entry| entry["data"]["x"] = json!(1)),
+        with("ca", |entry| entry["data"]["stringData"] = json!({})),
+        with("ca", |entry| entry["data"]["type"] = json!(7)),
+        with("ca", |entry| entry["data"]["type"] = json!("kubernetes.io/tls")),
+        with("ca", |entry| entry["data"]["immutable"] = json!("x")),
+        with("ca", |entry| {
+            entry["data"]["data"]["foreign"] = json!("no base64");
+        }),
+        with("ca", |entry| entry["data"]["data"]["foreign"] = json!("eB==")),
+        with("ca", |entry| entry["data"]["data"]["foreign"] = json!("eA")),
+        with("ca", |entry| entry["data"]["data"]["foreign"] = json!(7)),
+        with("ca", |entry| entry["data"]["data"]["foreign"] = json!({})),
+    ] {
+        let words = format!("{REFUSED} ca in spec.gardener of ShootState keyed");
+        refused(garden.patch(a, "keyed", gardener(&hidden)).await, &words);
+    }
+    for planted in [
+        json!({"name": "ca", "type": "y", "data": {}}),
+        json!({"name": "ca", "type": "machine-state", "data": {}}),
+        json!({"name": "ca", "type": "secret", "data": {}}),
+        json!({"name": "ca", "type": "secret", "data": {"data": {"ca.key": 7}}}),
+    ] {
+        let mut beside = own();
+        beside.push(planted);
+        refused(
+            garden.patch(a, "keyed", gardener(&beside)).await,
+            "may not write an entry with the name of a key into spec.gardener of ShootState keyed",
+        );
+    }
+    a_state_from_before_the_rules_is_repaired(garden, a).await;
+}
+
+/// A hostile host has planted content before the rules. The gardenlet writes chunks in between, and then the
+/// entry in its own form.
+async fn a_state_from_before_the_rules_is_repaired(garden: &Garden, a: &Api<ShootState>) {
+    let administrator: Api<ShootState> = garden.admin(NAMESPACE);
+    let mut planted = with("ca", |entry| {
+        entry["data"]["x"] = json!(1);
+        remove(&mut entry["labels"], "persist");
+    });
+    planted.push(json!({"name": "ca", "type": "y", "data": {}}));
+    allowed(garden.patch(&administrator, "keyed", gardener(&planted)).await);
+    let attempt = json!({"spec": {"chunkAttempt": {"number": 1, "unfinished": [1]}}});
+    allowed(garden.patch(a, "keyed", attempt).await);
+    let lost = with("ca", |entry| entry["data"]["data"]["ca.key"] = json!("eA=="));
+    refused(garden.patch(a, "keyed", gardener(&lost)).await, REFUSED);
+    allowed(garden.patch(a, "keyed", gardener(&own())).await);
 }
 
 /// Each write is a change of the former write, as a gardenlet makes the change.

@@ -27,7 +27,7 @@ fn chunks(client: &kube::Client) -> Api<InternalSecret> {
 }
 
 fn fill() -> Value {
-    json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]},
+    json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {"data": {}}}]},
         "metadata": {"annotations": {"gardener.cloud/timestamp": "2026-01-01T00:00:00Z"}}})
 }
 
@@ -113,6 +113,7 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
     .await;
     allowed(a.get("filled.state-1-0").await.map(drop));
     refused(b.get("filled.state-1-0").await.map(drop), CANNOT_READ);
+    a_deleted_chunk_is_gone(&a).await;
     refused(
         a.list(&ListParams::default()).await.map(drop),
         "cannot list resource",
@@ -182,6 +183,15 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
         "it is none that garden-controller-manager made",
     );
     a_hand_over_takes_them_along(garden).await;
+}
+
+/// A reader tells a deleted chunk from a right that is not granted yet: no right names a deleted chunk.
+async fn a_deleted_chunk_is_gone(a: &Api<InternalSecret>) {
+    refused(a.get("filled.state-9-0").await.map(drop), CANNOT_READ);
+    let dry_run = DeleteParams::default().dry_run();
+    let deleted = a.delete("filled.state-9-0", &dry_run).await.map(drop);
+    let is_gone = matches!(&deleted, Err(kube::Error::Api(status)) if status.is_not_found());
+    assert!(is_gone, "{deleted:?}");
 }
 
 /// The highest number of the schema would end the writes of every later seed.

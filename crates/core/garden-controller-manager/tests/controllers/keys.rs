@@ -39,7 +39,7 @@ pub async fn are_for_the_seed_that_has_the_shoot(garden: &Garden) {
     }
     let of_a: Api<ShootState> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let of_b: Api<ShootState> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
-    let key = json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {}}]}});
+    let key = json!({"spec": {"gardener": [{"name": "ca", "type": "secret", "data": {"data": {}}}]}});
     eventually("the seed may fill it", SOON, || {
         garden.patch(&of_a, "keeper", key.clone())
     })

@@ -140,7 +140,7 @@ fn credentials_binding() -> Value {
 fn shoot_state() -> Value {
     object(
         "ShootState",
-        &json!({"spec": {"epoch": 1, "chunkAttempt": {"number": 1}, "gardener": [{"name": "ca", "type": "secret", "data": {}}]}}),
+        &json!({"spec": {"epoch": 1, "chunkAttempt": {"number": 1}, "gardener": [{"name": "ca", "type": "secret", "data": {"data": {}}}]}}),
     )
 }
 

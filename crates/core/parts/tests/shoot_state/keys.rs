@@ -78,7 +78,7 @@ async fn enforce_policy(world: &World) -> Result<()> {
                     .any(|part| rule.contains(part))
             };
             rules.retain(is_about_entries);
-            assert_eq!(rules.len(), 3);
+            assert_eq!(rules.len(), 4);
         }
         let version = "admissionregistration.k8s.io/v1";
         let body = json!({"spec": spec});
