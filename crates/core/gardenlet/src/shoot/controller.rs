@@ -9,7 +9,10 @@ use api::{
 };
 use futures::future;
 use kube::{Api, ResourceExt};
-use parts::{FenceClock, Fences, MoveFindings, ProvenEnd};
+use parts::{
+    FenceClock, Fences, MoveFindings, ProvenEnd,
+    shoot_state::left_out::{STATE_LEFT_OUT, STATE_NOT_RESTORED},
+};
 use placement::{Operation, Role, approval, is_kept, role, traveller};
 use runtime::{
     Error, Result,
@@ -354,6 +357,7 @@ impl ShootReconciler {
         }
         if operation == Operation::Restore {
             backup_steps::report_source_left_behind(context, written).await;
+            state_left_out::report(context, written, STATE_NOT_RESTORED).await;
         }
         if operation.deletes() {
             left_behind::report_at_end(context, written, operation).await;
@@ -361,7 +365,7 @@ impl ShootReconciler {
             return Ok(Next::Change);
         }
         if operation == Operation::Migrate {
-            state_left_out::report(context, written).await;
+            state_left_out::report(context, written, STATE_LEFT_OUT).await;
             // The seed has role `Former` now, and begins to clean up.
             return Ok(Next::After(CONFLICT_REQUEUE));
         }

@@ -4,10 +4,16 @@
 //! The order is the order of issue: a certificate authority comes before the certificates that the authority
 //! signs. Names are fixed, so that parts of the control plane and further processes can refer to the Secrets.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr},
+};
 
+use api::constants;
 use placement::Names;
 
+/// Value of the label for the manager of the Secrets.
+pub(super) const IDENTITY: &str = "gardenlet";
 /// Signs the serving certificate of kube-apiserver. Every client of the shoot trusts this CA.
 pub const CA: &str = "ca";
 /// Signs client certificates for kube-apiserver.
@@ -151,13 +157,44 @@ impl Recipe {
     pub(super) fn keys(&self) -> &'static [&'static str] {
         match self {
             Self::CertificateAuthority => &["ca.crt", "ca.key"],
-            Self::Certificate { kubeconfig: None, .. } => &["ca.crt", "tls.crt", "tls.key"],
+            Self::Certificate { kubeconfig: None, .. } => CERTIFICATE_KEYS,
             Self::Certificate { .. } => &["ca.crt", "kubeconfig", "tls.crt", "tls.key"],
             Self::StaticToken => &["static_tokens.csv"],
             Self::EncryptionConfiguration => &["encryption-configuration.yaml"],
             Self::SigningKey => &["id_rsa"],
             Self::SshKeyPair => &["id_rsa", "id_rsa.pub"],
         }
+    }
+}
+
+/// The labels that each carried Secret of the gardenlet has.
+pub(crate) fn carried_labels(name: &str) -> BTreeMap<String, String> {
+    [
+        (constants::SECRET_NAME, name),
+        (constants::MANAGED_BY, constants::SECRETS_MANAGER),
+        (constants::MANAGER_IDENTITY, IDENTITY),
+        (constants::PERSIST, "true"),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into()
+}
+
+/// Data keys of a certificate without a kubeconfig.
+const CERTIFICATE_KEYS: &[&str] = &["ca.crt", "tls.crt", "tls.key"];
+
+/// Data keys of a carried Secret, or `None` for a different name. The same keys as in the table, without the
+/// names of a shoot.
+pub(crate) fn carried_keys(name: &str) -> Option<&'static [&'static str]> {
+    match name {
+        CA | CA_CLIENT | CA_ETCD | CA_FRONT_PROXY | CA_KUBELET | CA_METRICS_SERVER | CA_VPN => {
+            Some(Recipe::CertificateAuthority.keys())
+        }
+        KUBE_AGGREGATOR | KUBE_APISERVER | TUNNEL_AGENT => Some(CERTIFICATE_KEYS),
+        STATIC_TOKEN => Some(Recipe::StaticToken.keys()),
+        ETCD_ENCRYPTION => Some(Recipe::EncryptionConfiguration.keys()),
+        SERVICE_ACCOUNT_KEY => Some(Recipe::SigningKey.keys()),
+        SSH_KEY_PAIR => Some(Recipe::SshKeyPair.keys()),
+        _ => None,
     }
 }
 

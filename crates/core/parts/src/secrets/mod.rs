@@ -26,7 +26,7 @@ pub use carried::ExtensionSecrets;
 pub(crate) use plan::RENEW_BEFORE;
 
 use self::{
-    config::Config,
+    config::{Config, IDENTITY},
     plan::{Action, Existing, Missing},
 };
 use crate::{
@@ -34,9 +34,6 @@ use crate::{
     shoot_state::Opened,
     task::{NONE, PartTask},
 };
-
-/// Value of the label for the manager of the Secrets.
-const IDENTITY: &str = "gardenlet";
 
 /// All Secrets of the control plane. The names of these Secrets are reserved: data keys of other writers are
 /// removed.
@@ -64,6 +61,7 @@ impl Secrets {
             if f.operation == Operation::Restore
                 && let Some(state) = &state
             {
+                carried::check_complete(state, &table, &existing).await?;
                 carried::restore_own(&f.residency, state, &table, &mut existing).await?;
             }
             carried = missing_in_seed(state.as_deref(), &table, &existing).await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::constants;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use runtime::Result;
+use runtime::{Error, Result};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -17,6 +17,9 @@ use crate::configuration_problem;
 /// A derived certificate is renewed this long before expiry. Longer than the longest pause between two
 /// reconciliations of a shoot.
 pub(crate) const RENEW_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_hours(30 * 24);
+
+/// The fault of a ShootState without the Secret.
+pub(super) const NOT_HELD: &str = "the ShootState does not hold it";
 
 /// Action for a Secret.
 #[derive(Debug)]
@@ -68,15 +71,21 @@ pub(super) fn decide(
         return Ok(Action::Issue);
     }
     let place = if carried.is_some() {
-        "the ShootState does not hold it"
+        NOT_HELD
     } else {
         "there is no ShootState"
     };
-    Err(configuration_problem(format!(
+    Err(missing_key(config, place))
+}
+
+/// The error for a carried Secret that neither the seed nor the ShootState has. `place`: the fault of the
+/// ShootState.
+pub(super) fn missing_key(config: &Config, place: &str) -> Error {
+    configuration_problem(format!(
         "Secret {} is not in the shoot's namespace and {place}. No new one is made in its place, since that would cut \
          off nodes and users of the cluster: put the former Secret into the namespace or the ShootState",
         config.name
-    )))
+    ))
 }
 
 /// The Secret without data keys that no gardenlet writes: the seed that wrote the ShootState may be hostile.

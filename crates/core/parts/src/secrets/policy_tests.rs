@@ -1,4 +1,5 @@
-//! Policy `gardenlet-shootstate` of the garden knows each Secret that a gardenlet creates once for a shoot.
+//! Policy `gardenlet-shootstate` of the garden, and the reader of a ShootState, know each Secret that a
+//! gardenlet creates once for a shoot.
 
 use super::config;
 
@@ -24,4 +25,19 @@ fn the_policy_keeps_each_carried_secret_with_its_data() {
         format!("'{}':[{}]", config.name, keys.join(","))
     });
     assert_eq!(list, format!("{{{}}}", entries.collect::<Vec<_>>().join(",")));
+}
+
+/// A key that the reader does not know would be lost in a restore.
+#[test]
+fn the_reader_of_a_shoot_state_knows_the_data_of_each_carried_secret() {
+    for config in config::table(&crate::names_in_tests("100.96.0.0/11")) {
+        let expected = config.carried.then(|| config.recipe.keys());
+        assert_eq!(config::carried_keys(config.name), expected, "{}", config.name);
+    }
+    assert_eq!(config::carried_keys("of-extension"), None);
+    assert!(
+        config::CARRIED
+            .iter()
+            .all(|name| config::carried_keys(name).is_some())
+    );
 }

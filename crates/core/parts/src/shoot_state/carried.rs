@@ -1,11 +1,11 @@
 //! The permitted content of a ShootState (R7-22, RX-33): exactly the content that a seed collects.
 //!
 //! The source seed may be compromised, and the destination applies the ShootState with the rights of the
-//! destination's gardenlet. Therefore a single function, [`check`], serves both ends. The source does not
-//! collect a piece that fails the check. The destination refuses the whole ShootState for a single failing
-//! piece, before any piece is applied. The check promises that a restore creates only Secrets and ConfigMaps
-//! in the shoot's namespace. Names are not paths, and the objects have no owners and finalizers. No
-//! controller of the seed fills or acts on the types of the Secrets.
+//! destination's gardenlet. Therefore a single check, `Check`, serves both ends. The source does not
+//! collect a piece that fails the check. The destination leaves such a piece out, and restores the keys of
+//! the shoot without the check (`own.rs`). The check promises that a restore creates only Secrets
+//! and ConfigMaps in the shoot's namespace. Names are not paths, and the objects have no owners and
+//! finalizers. No controller of the seed fills or acts on the types of the Secrets.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use runtime::{Error, Result};
+use runtime::Result;
 
 use super::{
     content::{Referenced, referenced},
@@ -46,6 +46,12 @@ pub(super) const KINDS: &[&str] = &[
 /// for any service account that the Secret names.
 const PLAIN_TYPES: &[&str] = &["tls", "ssh-auth", "basic-auth", "dockercfg", "dockerconfigjson"];
 
+/// Most bytes of data in a Secret, as in the API.
+const MOST_DATA: usize = 1024 * 1024;
+/// Most bytes of labels, data keys and type of a Secret. An API server also stores each label and key in the
+/// managed fields, beside the data.
+const MOST_NAMES: usize = 64 * 1024;
+
 /// Checks that a seed would collect this content. The error names the first piece that fails.
 pub fn check(state: &ShootState) -> Result<()> {
     let mut check = Check::new(&state.name_any());
@@ -53,6 +59,32 @@ pub fn check(state: &ShootState) -> Result<()> {
         check.piece(&piece)?;
     }
     Ok(())
+}
+
+/// A piece that no seed collects.
+#[derive(Debug)]
+pub(super) struct RefusedPiece {
+    /// The name of the piece in messages.
+    what: String,
+    /// The reason.
+    why: String,
+}
+
+impl RefusedPiece {
+    fn new(what: &str, why: impl Into<String>) -> Self {
+        Self {
+            what: what.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    /// A sentence without an end. `state`: the name of the ShootState.
+    pub(super) fn describe(&self, state: &str) -> String {
+        format!(
+            "{} of ShootState {state} is nothing that a seed collects: {}",
+            self.what, self.why
+        )
+    }
 }
 
 /// Checks the pieces of a single ShootState, in their order, from the object or from chunks.
@@ -77,8 +109,19 @@ impl Check {
         }
     }
 
-    /// Checks that a seed would collect the next piece, together with the pieces so far.
+    /// Fails if no seed would collect the next piece, together with the pieces so far.
     pub(super) fn piece(&mut self, piece: &Piece) -> Result<()> {
+        self.accept(piece).map_err(|refused| {
+            configuration_problem(format!(
+                "{}. No seed restores this content: put its former content back",
+                refused.describe(&self.state)
+            ))
+        })
+    }
+
+    /// Accepts the next piece, if a seed would collect the piece together with the pieces so far. A refused
+    /// piece has no effect on further pieces.
+    pub(super) fn accept(&mut self, piece: &Piece) -> Result<(), RefusedPiece> {
         match piece {
             Piece::Gardener(entry) => self.gardener(entry)?,
             Piece::Extension(entry) => self.extension(entry)?,
@@ -88,50 +131,59 @@ impl Check {
         Ok(())
     }
 
-    fn gardener(&mut self, entry: &GardenerResourceData) -> Result<()> {
+    /// Whether a piece with this key was accepted.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.seen.contains(key)
+    }
+
+    fn gardener(&mut self, entry: &GardenerResourceData) -> Result<(), RefusedPiece> {
         let what = format!("entry {:?} in spec.gardener", entry.name);
-        if !self.names.insert(("spec.gardener".into(), entry.name.clone())) {
-            return Err(self.refused(&what, "there are two of that name"));
-        }
         match (entry.type_.as_str(), entry.name.as_str()) {
             (entries::ENTRY_TYPE, _) => {
-                let secret = entries::to_secret(&self.state, entry)?;
-                why_not_carried(&secret).map_or(Ok(()), |why| Err(self.refused(&what, &why)))
-            }
-            (state::ENTRY, state::ENTRY) => {
-                let labelled = !entry.labels.is_empty();
-                let decoded = state::decode(&entry.data).map_err(|error| error.to_string());
-                match decoded {
-                    Ok(_) if labelled => Err(self.refused(&what, "it has labels")),
-                    Ok(_) => Ok(()),
-                    Err(why) => Err(self.refused(&what, &why)),
+                let Some(secret) = entries::decode(entry) else {
+                    let why = "it does not decode as a Secret (data, type, immutable)";
+                    return Err(RefusedPiece::new(&what, why));
+                };
+                if let Some(why) = why_not_carried(&secret) {
+                    return Err(RefusedPiece::new(&what, why));
                 }
             }
-            (type_, _) => Err(self.refused(
-                &what,
-                &format!(
+            (state::ENTRY, state::ENTRY) => {
+                state::decode(&entry.data).map_err(|error| RefusedPiece::new(&what, error.to_string()))?;
+                if !entry.labels.is_empty() {
+                    return Err(RefusedPiece::new(&what, "it has labels"));
+                }
+            }
+            (type_, _) => {
+                let why = format!(
                     "its type is {type_:?}, not {:?}, nor is it the one entry {:?}",
                     entries::ENTRY_TYPE,
                     state::ENTRY
-                ),
-            )),
+                );
+                return Err(RefusedPiece::new(&what, why));
+            }
         }
+        if !self.names.insert(("spec.gardener".into(), entry.name.clone())) {
+            return Err(RefusedPiece::new(&what, "there are two of that name"));
+        }
+        Ok(())
     }
 
-    fn extension(&mut self, entry: &ExtensionResourceState) -> Result<()> {
+    fn extension(&mut self, entry: &ExtensionResourceState) -> Result<(), RefusedPiece> {
         let name = entry.name.as_deref().unwrap_or_default();
         let what = format!("the state of {} {name:?} in spec.extensions", entry.kind);
         if !KINDS.contains(&entry.kind.as_str()) {
             let why = "that is no kind of extension object in a shoot's namespace";
-            return Err(self.refused(&what, why));
+            return Err(RefusedPiece::new(&what, why));
         }
         if !is_name(name) {
-            return Err(self.refused(&what, "that is no name of an object"));
+            return Err(RefusedPiece::new(&what, "that is no name of an object"));
         }
         let key = Key::extension(&entry.kind, entry.name.as_deref(), entry.purpose.as_deref());
         if self.seen.contains(&key) {
-            return Err(self.refused(&what, "there are two of it"));
+            return Err(RefusedPiece::new(&what, "there are two of it"));
         }
+        let mut references = Vec::new();
         for reference in &entry.resources {
             let target = &reference.resource_ref;
             if !is_kind_of_object(target.api_version.as_deref(), &target.kind) {
@@ -139,32 +191,35 @@ impl Check {
                     "it refers to {} {}, and only Secrets and ConfigMaps are carried",
                     target.kind, target.name
                 );
-                return Err(self.refused(&what, &why));
+                return Err(RefusedPiece::new(&what, why));
             }
-            self.references.insert(Key::resource(target));
+            references.push(Key::resource(target));
         }
+        self.references.extend(references);
         Ok(())
     }
 
-    fn resource(&mut self, resource: &ResourceData) -> Result<()> {
+    fn resource(&mut self, resource: &ResourceData) -> Result<(), RefusedPiece> {
         let what = format!("{} {:?} in spec.resources", resource.kind, resource.name);
         if !is_kind_of_object(resource.api_version.as_deref(), &resource.kind) {
-            return Err(self.refused(&what, "only Secrets and ConfigMaps are carried"));
+            let why = "only Secrets and ConfigMaps are carried";
+            return Err(RefusedPiece::new(&what, why));
         }
         if !is_name(&resource.name) {
-            return Err(self.refused(&what, "that is no name of an object"));
-        }
-        if !self.names.insert((resource.kind.clone(), resource.name.clone())) {
-            return Err(self.refused(&what, "there are two of it"));
+            return Err(RefusedPiece::new(&what, "that is no name of an object"));
         }
         if !self.is_referred_to(resource) {
-            return Err(self.refused(&what, "no state of an extension object refers to it"));
+            let why = "no state of an extension object refers to it";
+            return Err(RefusedPiece::new(&what, why));
         }
-        let object = referenced(resource).map_err(|why| self.refused(&what, &why))?;
+        let object = referenced(resource).map_err(|why| RefusedPiece::new(&what, why))?;
         if let Referenced::Secret(secret) = &object
             && let Some(why) = why_not_referenced(secret)
         {
-            return Err(self.refused(&what, &why));
+            return Err(RefusedPiece::new(&what, why));
+        }
+        if !self.names.insert((resource.kind.clone(), resource.name.clone())) {
+            return Err(RefusedPiece::new(&what, "there are two of it"));
         }
         Ok(())
     }
@@ -173,14 +228,6 @@ impl Check {
     pub(super) fn is_referred_to(&self, resource: &ResourceData) -> bool {
         let key = Key::object(&resource.kind, &resource.name, resource.api_version.as_deref());
         self.references.contains(&key)
-    }
-
-    fn refused(&self, what: &str, why: &str) -> Error {
-        configuration_problem(format!(
-            "{what} of ShootState {} is nothing that a seed collects: {why}. Nothing of this ShootState is applied: put its \
-             former content back",
-            self.state
-        ))
     }
 }
 
@@ -201,7 +248,29 @@ pub(super) fn why_not_made(secret: &Secret) -> Option<String> {
         return Some("that is no name of an object".into());
     }
     let type_ = secret.type_.as_deref().unwrap_or("Opaque");
-    (!is_plain(type_)).then(|| format!("Secrets of type {type_:?} are not carried"))
+    if !is_plain(type_) {
+        return Some(format!("Secrets of type {type_:?} are not carried"));
+    }
+    why_too_large(secret)
+}
+
+/// The reason why the Secret does not fit into an API server, if there is a reason. An API server reports
+/// such a Secret like a failure of the API server, and a restore would try again without an end.
+fn why_too_large(secret: &Secret) -> Option<String> {
+    let data = secret.data.iter().flatten();
+    let bytes: usize = data.clone().map(|(_, value)| value.0.len()).sum();
+    let labels: usize = secret
+        .labels()
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
+    let keys: usize = data.map(|(key, _)| key.len()).sum();
+    let names = labels + keys + secret.type_.as_ref().map_or(0, String::len);
+    (bytes > MOST_DATA || names > MOST_NAMES).then(|| {
+        format!(
+            "it has {bytes} bytes of data, and {names} bytes of labels, data keys and type (at most {MOST_DATA} and {MOST_NAMES})"
+        )
+    })
 }
 
 fn is_plain(type_: &str) -> bool {

@@ -108,6 +108,25 @@ fn only_secrets_with_the_label_of_carried_ones_are_taken_for_such() {
     }
 }
 
+/// An API server reports a request that is too large as a failure, which a restore repeats without an end.
+#[test]
+fn a_secret_that_fits_into_no_api_server_is_refused() {
+    let reason = "bytes of labels, data keys and type";
+    let long = "x".repeat(MOST_NAMES);
+    let labels = json!({"persist": "true", "x": long});
+    refused_with("/spec/gardener/1/labels", labels, reason);
+    refused_with(
+        "/spec/gardener/1/data/type",
+        json!(format!("example.test/{long}")),
+        reason,
+    );
+    let mut data = json!({"k": "dg=="});
+    data[long] = json!("dg==");
+    refused_with("/spec/gardener/1/data/data", data, reason);
+    let data = json!({"k": "A".repeat(4 * (MOST_DATA / 3 + 1))});
+    refused_with("/spec/gardener/1/data/data", data, "bytes of data");
+}
+
 /// A provider may use the secrets manager under a separate identity, with separate names.
 #[test]
 fn secrets_of_another_manager_are_carried() {

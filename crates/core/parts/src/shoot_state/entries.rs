@@ -79,14 +79,19 @@ pub(super) fn to_entry(secret: &Secret) -> Result<GardenerResourceData> {
 
 /// The Secret of an entry in the ShootState of this name.
 pub(super) fn to_secret(state: &str, entry: &GardenerResourceData) -> Result<Secret> {
-    // The decoder's error could quote key material.
-    let decoded: SecretState = entry.data.decode().map_err(|_| {
+    decode(entry).ok_or_else(|| {
         configuration_problem(format!(
             "entry {} in spec.gardener of ShootState {} does not decode as a Secret (data, type, immutable): put its \
              former content back. Nothing was changed and nothing is made in its place",
             entry.name, state
         ))
-    })?;
+    })
+}
+
+/// The Secret of an entry, or `None` for an entry that does not decode. The decoder's error is dropped,
+/// because the error text could quote key material.
+pub(super) fn decode(entry: &GardenerResourceData) -> Option<Secret> {
+    let decoded: SecretState = entry.data.decode().ok()?;
     let mut secret = Secret {
         data: Some(decoded.data),
         immutable: decoded.immutable,
@@ -95,5 +100,5 @@ pub(super) fn to_secret(state: &str, entry: &GardenerResourceData) -> Result<Sec
     };
     secret.metadata.name = Some(entry.name.clone());
     secret.metadata.labels = Some(entry.labels.clone());
-    Ok(secret)
+    Some(secret)
 }

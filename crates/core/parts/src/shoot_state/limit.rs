@@ -1,6 +1,7 @@
 //! The size of a state that a seed restores. A restore writes the whole state into the etcd of the seed, so a
-//! hostile or broken source must not fill that etcd. The size is checked before the first write of a restore,
-//! and before a planned move stops the first process.
+//! hostile or broken source must not fill that etcd. The size is checked before a planned move stops the
+//! first process. A restore of a larger state takes the keys of the shoot alone: the keys stand in the
+//! ShootState itself, which is small.
 
 use api::gardencore::{Shoot, StateInChunks};
 use kube::ResourceExt as _;
@@ -42,7 +43,7 @@ pub(super) fn declared_size(chunks: &StateInChunks) -> u64 {
 fn too_large(shoot_state: &str, bytes: u64, limit: u64) -> Error {
     configuration_problem(format!(
         "ShootState {shoot_state} has at least {bytes} bytes, and a restore in this seed writes at most {limit} bytes into the etcd of the \
-         seed: nothing of this ShootState is applied. Remove Secrets with the label persist=true and states of extensions that the shoot \
+         seed: only the keys of the shoot are restored. Remove Secrets with the label persist=true and states of extensions that the shoot \
          does not need, or raise --shoot-state-limit-mebibytes of the gardenlets if the etcd of each seed has the room"
     ))
 }

@@ -5,9 +5,10 @@
 //! the shoot keeps the ShootState up to date ([`ShootState::sync`], R7-42). In a move, this seed writes the
 //! ShootState, and again after each later step that may have written state (RX-11). The seed that takes over
 //! the shoot reads the ShootState. No seed creates or deletes a ShootState. Only content that passes
-//! [`carried::check`] is collected and applied. A seed with an earlier epoch than the last writer writes
-//! nothing. Small content is stored in the ShootState in readable form; content above 1 MiB is stored in
-//! InternalSecrets that the ShootState references. Details: docs/understand/shoot-state.md.
+//! [`carried::check`] is collected and applied, beside the keys of the shoot. A seed with an earlier epoch
+//! than the last writer writes nothing. Small content is stored in the ShootState in readable form; content
+//! above 1 MiB is stored in InternalSecrets that the ShootState references. Details:
+//! docs/understand/shoot-state.md.
 
 pub mod carried;
 mod chunk;
@@ -20,9 +21,12 @@ mod leftovers;
 mod limit;
 mod opened;
 mod overlay;
+mod own;
 mod piece;
 mod place;
+mod sentences;
 mod unfit;
+mod verified;
 mod writer;
 
 use std::{sync::Arc, time::Duration};
@@ -105,21 +109,11 @@ impl ShootState {
     /// "Checking that the state of the shoot can be carried": fails for state that no destination could
     /// restore. Runs before the move has stopped a process. Makes no write.
     pub async fn check(f: &Facts) -> Result<()> {
-        check_declared_size(f).await?;
+        limit::check_declared(&f.garden, &f.shoot, f.residency.settings.shoot_state_limit).await?;
         match collect::collect(&f.residency, None, &mut Unfit::Refused).await {
             Ok(()) => Ok(()),
             Err(Unwritten::Failed(error)) => Err(error),
             Err(Unwritten::Collided) => Err(Error::bug("a check of the state has written")),
-        }
-    }
-
-    /// Fails before a restore if the ShootState declares more bytes than the etcd of this seed takes. A
-    /// restore checks the content itself before the first part of the content is written.
-    pub async fn check_size(f: &Facts) -> Result<()> {
-        match check_declared_size(f).await {
-            // The right to read follows the hand-over within a second, and the flow waits for the right.
-            Err(Error::NotReady { .. }) => Ok(()),
-            other => other,
         }
     }
 
@@ -158,11 +152,6 @@ impl ShootState {
             None => Ok(None),
         }
     }
-}
-
-/// Fails if the ShootState declares more bytes than this seed restores.
-async fn check_declared_size(f: &Facts) -> Result<()> {
-    limit::check_declared(&f.garden, &f.shoot, f.residency.settings.shoot_state_limit).await
 }
 
 fn incomplete(residency: &Residency, why: &str) -> Error {
@@ -221,16 +210,15 @@ async fn try_write_state(
     let mut pieces = Overlay::new(Writer::new(place.clone(), state, epoch)?, before).await?;
     let mut unfit = Unfit::LeftOut(Vec::new());
     collect::collect(residency, Some(&mut pieces), &mut unfit).await?;
-    let write = pieces.finish().await?;
-    Ok(ShootStateWrite {
-        left_out: unfit.into_left_out(),
-        ..write
-    })
+    let mut write = pieces.finish().await?;
+    let mut left_out = unfit.into_left_out();
+    left_out.append(&mut write.left_out);
+    Ok(ShootStateWrite { left_out, ..write })
 }
 
 impl Facts {
-    /// The ShootState of this Shoot, if the ShootState exists. An entry that no seed collects, or a chunk
-    /// with changed content, is an error: then no entry may be applied.
+    /// The ShootState of this Shoot, if the ShootState exists. A key of the shoot that cannot be restored is
+    /// an error: then no entry may be applied. Each further piece is verified, and stops only its reader.
     pub(crate) async fn shoot_state(&self) -> Result<Option<Arc<Opened>>> {
         let place = StateStore::new(&self.garden, &self.shoot_namespace(), &self.shoot.name_any());
         let Some(state) = place.state(&self.shoot.uid().unwrap_or_default()).await? else {
@@ -241,7 +229,10 @@ impl Facts {
         }
         let limit = limit::of_operation(self.operation, self.residency.settings.shoot_state_limit);
         let opened = Arc::new(Opened::open(place, state, limit).await?);
-        self.shoot_state_cache.keep_opened(&opened);
+        opened.check_keys()?;
+        if opened.is_readable() {
+            self.shoot_state_cache.keep_opened(&opened);
+        }
         Ok(Some(opened))
     }
 }

@@ -1,12 +1,14 @@
 //! A verified ShootState, which gives access to single pieces in the object or in chunks.
 //!
 //! Beside chunks, the object holds the gardenlet's own Secrets. These pieces take precedence over the copies
-//! in the chunks: a hostile host can replace each chunk, and no Secret in the object.
+//! in the chunks: a hostile host can replace each chunk, and no Secret in the object. So the keys of the
+//! shoot depend on no chunk and on no further piece ([`own`](super::own)).
 //!
 //! All content is verified before the first piece is returned (hashes, sizes, count, and
-//! [`carried`](super::carried)). A chunk is verified again when a piece is read from the chunk. The process
-//! holds at most two chunks and a single piece at a time, independent of the size of the state. For pieces in
-//! chunks an index is kept, some hundred bytes per piece.
+//! [`carried`](super::carried)). A piece that fails stops only the reader of this piece. A chunk is verified
+//! again when a piece is read from the chunk. The process holds at most two chunks and a single piece at a
+//! time, independent of the size of the state. For pieces in chunks an index is kept, some hundred bytes per
+//! piece.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,11 +29,12 @@ use kube::ResourceExt;
 use runtime::{Error, Result, client::Garden};
 
 use super::{
-    carried::Check,
     chunk::{Whole, unpack},
-    entries, limit,
+    entries, limit, own,
     piece::{Key, Piece, pieces_of},
     place::StateStore,
+    sentences::cut_error,
+    verified::VerifiedPieces,
 };
 
 /// Most bytes of a piece: more than an API server accepts for an object (R7-26, R7-28).
@@ -46,6 +49,12 @@ pub(crate) struct Opened {
     /// The uid of the ShootState, which owns the chunks.
     uid: String,
     content: Content,
+    /// A sentence about each piece that no seed collects.
+    left_out: BTreeMap<Key, String>,
+    /// The reason for each key of the shoot that has an entry and cannot be restored.
+    broken_keys: BTreeMap<String, String>,
+    /// The reason why only the keys of the shoot can be read.
+    unreadable: Option<Error>,
 }
 
 #[derive(Debug)]
@@ -88,30 +97,45 @@ impl Opened {
         }
     }
 
-    /// Verifies the whole content, of at most `limit` bytes.
+    /// Verifies the content, of at most `limit` bytes beside the keys of the shoot. A piece that no seed
+    /// collects is left out. Without its chunks, the ShootState gives only the keys.
     pub(super) async fn open(place: StateStore, mut state: ShootState, limit: Option<u64>) -> Result<Self> {
         let (version, uid) = (state.resource_version(), state.uid().unwrap_or_default());
-        let mut check = Check::new(&place.name);
         let chunks = state.spec.in_chunks.take();
-        if let Some(chunks) = &chunks {
-            limit::check(&place.name, limit::declared_size(chunks), limit)?;
-        }
         let mut pieces = Pieces::new(place.clone(), state, chunks.clone());
         pieces.limit = limit;
-        let (mut here, mut index) = (BTreeMap::new(), BTreeMap::new());
-        while let Some((piece, place)) = pieces.next_with_place().await? {
-            check.piece(&piece)?;
-            match place {
-                Some(place) => drop(index.insert(piece.key(), place)),
-                None => drop(here.insert(piece.key(), piece)),
+        let (mut verified, mut unreadable) = (VerifiedPieces::new(&place.name), None);
+        if let Some(chunks) = &chunks
+            && let Err(error) = limit::check(&place.name, limit::declared_size(chunks), limit)
+        {
+            pieces.leave_chunks();
+            unreadable = Some(error);
+        }
+        loop {
+            let added = match pieces.next_with_place().await {
+                Ok(None) => break,
+                Ok(Some((piece, range))) => verified.add(piece, range),
+                Err(error) => Err(error),
+            };
+            match added {
+                Ok(()) => {}
+                Err(error @ (Error::Config { .. } | Error::NotReady { .. })) => {
+                    pieces.leave_chunks();
+                    unreadable = Some(cut_error(error));
+                }
+                Err(error) => return Err(error),
             }
         }
+        if unreadable.is_some() {
+            verified.forget_chunks();
+        }
+        let broken_keys = verified.broken_keys();
         let content = match chunks {
-            None => Content::Here(here),
+            None => Content::Here(verified.here),
             Some(chunks) => Content::InChunks {
-                here,
+                here: verified.here,
                 chunks,
-                index,
+                index: verified.index,
                 last: Mutex::default(),
             },
         };
@@ -120,7 +144,36 @@ impl Opened {
             version,
             uid,
             content,
+            left_out: verified.left_out,
+            broken_keys,
+            unreadable,
         })
+    }
+
+    /// Fails if a key of the shoot has an entry and cannot be restored.
+    pub(super) fn check_keys(&self) -> Result<()> {
+        let first = self.broken_keys.iter().next();
+        first.map_or(Ok(()), |(name, why)| {
+            Err(own::broken_key(&self.place.name, name, why))
+        })
+    }
+
+    /// Whether the pieces beside the keys of the shoot can be read.
+    pub(super) fn is_readable(&self) -> bool {
+        self.unreadable.is_none()
+    }
+
+    /// Sentences about the content that a restore leaves out. Fails while the right to read the chunks is
+    /// missing.
+    pub(crate) fn left_out(&self) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        match &self.unreadable {
+            Some(error @ Error::NotReady { .. }) => return Err(error.clone()),
+            Some(error) => all.push(error.to_string()),
+            None => {}
+        }
+        all.extend(self.left_out.values().cloned());
+        Ok(all)
     }
 
     /// Whether `state` is the verified version.
@@ -128,10 +181,15 @@ impl Opened {
         self.version.is_some() && self.version == state.resource_version()
     }
 
-    /// Names of the Secrets in `spec.gardener`.
+    /// Names of the readable Secrets in `spec.gardener`.
     pub(crate) fn secret_names(&self) -> Vec<String> {
+        let is_readable = |key: &&Key| self.is_readable() || key.is_own_secret();
         let names = |key: &Key| key.gardener_name(entries::ENTRY_TYPE).map(str::to_owned);
-        self.keys().into_iter().filter_map(names).collect()
+        self.keys()
+            .into_iter()
+            .filter(is_readable)
+            .filter_map(names)
+            .collect()
     }
 
     /// The keys of all pieces, in order.
@@ -144,12 +202,24 @@ impl Opened {
         keys
     }
 
-    /// Returns a Secret of `spec.gardener` by name.
+    /// Returns a Secret of `spec.gardener` by name. Of several Secrets of an extension with the same name,
+    /// the first valid Secret counts: a planted entry must not stop the restore of all further Secrets.
     pub(crate) async fn secret(&self, name: &str) -> Result<Option<Secret>> {
-        let entry = self.gardener(entries::ENTRY_TYPE, name).await?;
-        entry
-            .map(|entry| entries::to_secret(&self.place.name, &entry))
-            .transpose()
+        let key = Key::gardener(entries::ENTRY_TYPE, name);
+        let found = if key.is_own_secret() {
+            self.piece(&key).await?
+        } else {
+            self.find(&key).await?
+        };
+        let Some(Piece::Gardener(entry)) = found else {
+            return Ok(None);
+        };
+        let secret = if key.is_own_secret() {
+            own::known_secret(&entry).map_err(|why| own::broken_key(&self.place.name, name, &why))
+        } else {
+            entries::to_secret(&self.place.name, &entry)
+        };
+        secret.map(Some)
     }
 
     /// The state of the shoot's machines, in the form of a Worker's status.
@@ -185,11 +255,14 @@ impl Opened {
         )))
     }
 
-    /// All pieces.
+    /// All pieces that a restore may apply.
     pub(super) async fn whole(&self) -> Result<ShootStateSpec> {
+        if let Some(error) = &self.unreadable {
+            return Err(error.clone());
+        }
         let mut spec = ShootStateSpec::default();
         for key in self.keys() {
-            if let Some(piece) = self.piece(key).await? {
+            if let Some(piece) = self.find(key).await? {
                 piece.put_into(&mut spec);
             }
         }
@@ -203,7 +276,28 @@ impl Opened {
         })
     }
 
+    /// The piece for a reader. A left-out piece is an error for the reader: with an empty state instead, a
+    /// provider would create its objects again.
     async fn piece(&self, key: &Key) -> Result<Option<Piece>> {
+        let is_key_here = key.is_own_secret() && self.holds_here(key);
+        if !is_key_here && let Some(error) = &self.unreadable {
+            return Err(error.clone());
+        }
+        if let Some(sentence) = self.left_out.get(key) {
+            return Err(crate::configuration_problem(format!(
+                "{sentence}. Nothing is restored in its place: put its former content back"
+            )));
+        }
+        self.find(key).await
+    }
+
+    fn holds_here(&self, key: &Key) -> bool {
+        match &self.content {
+            Content::Here(here) | Content::InChunks { here, .. } => here.contains_key(key),
+        }
+    }
+
+    async fn find(&self, key: &Key) -> Result<Option<Piece>> {
         match &self.content {
             Content::Here(here) => Ok(here.get(key).cloned()),
             Content::InChunks { here, index, .. } => match (here.get(key), index.get(key)) {
@@ -304,6 +398,12 @@ impl Pieces {
         }
     }
 
+    /// Leaves out the pieces in chunks from here on. The pieces in the ShootState itself follow.
+    fn leave_chunks(&mut self) {
+        self.chunks = None;
+        self.pending = None;
+    }
+
     pub(super) async fn next(&mut self) -> Result<Option<Piece>> {
         Ok(self.next_with_place().await?.map(|(piece, _)| piece))
     }
@@ -390,7 +490,7 @@ impl Pieces {
 
     fn spoilt(&self, why: &str) -> Error {
         crate::configuration_problem(format!(
-            "spec.inChunks of ShootState {} cannot be used: {why}. Nothing of this ShootState is applied: put its former \
+            "spec.inChunks of ShootState {} cannot be used: {why}. Only the keys of the shoot are restored: put its former \
              content back",
             self.place.name
         ))

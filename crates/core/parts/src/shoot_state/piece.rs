@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::entries;
 use crate::secrets::config;
 
+/// Longer than each name of an object (253), so that a cut part equals no such name.
+const MOST_PART: usize = 254;
+
 /// The API version of a reference, with the default `v1` for an absent version.
 pub(crate) fn version(api_version: Option<&str>) -> &str {
     api_version.unwrap_or("v1")
@@ -54,6 +57,13 @@ impl Key {
     /// The name, if the key is of a gardenlet's piece of this type.
     pub(crate) fn gardener_name(&self, type_: &str) -> Option<&str> {
         (self.0 == 0 && self.1 == type_).then_some(self.2.as_str())
+    }
+
+    /// The key with parts that are cut behind the length of the longest name of an object. A hostile source
+    /// writes parts of any length.
+    pub(crate) fn cut(self) -> Self {
+        let cut = |text: String| text.chars().take(MOST_PART).collect::<String>();
+        Self(self.0, cut(self.1), cut(self.2), cut(self.3))
     }
 
     /// Whether the piece is a Secret that a gardenlet creates once in the life of a shoot.

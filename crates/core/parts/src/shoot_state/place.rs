@@ -86,7 +86,13 @@ impl StateStore {
             return Err(self.spoilt(name, "the name is no name of a chunk of this shoot"));
         }
         let found = match self.secrets.get_opt(name).await {
-            Err(kube::Error::Api(status)) if status.is_forbidden() => return Err(self.not_yet()),
+            // A right to read names each InternalSecret, so a deleted InternalSecret is never readable.
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                if !matches!(self.find_unreadable(name).await, Ok(FoundChunk::Absent)) {
+                    return Err(self.not_yet());
+                }
+                None
+            }
             other => other.context(format_args!("could not read InternalSecret {name}"))?,
         };
         let mut found = found.ok_or_else(|| self.spoilt(name, "it is gone"))?;
@@ -199,8 +205,8 @@ impl StateStore {
     /// The error for a referenced object whose content has changed.
     pub(super) fn spoilt(&self, object: &str, why: &str) -> Error {
         crate::configuration_problem(format!(
-            "InternalSecret {object}, which ShootState {} refers to, cannot be used: {why}. Nothing of this ShootState is \
-             applied: put the former InternalSecret back",
+            "InternalSecret {object}, which ShootState {} refers to, cannot be used: {why}. Only the keys of the shoot are \
+             restored: put the former InternalSecret back",
             self.name
         ))
     }

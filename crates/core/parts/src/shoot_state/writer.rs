@@ -30,10 +30,12 @@ use serde_json::{Value, json};
 use super::{
     carried::Check,
     chunk::{Splitter, Whole, pack},
-    leftovers,
+    entries, leftovers,
     opened::MOST_PIECE,
-    piece::{Piece, pieces_of},
+    own,
+    piece::{Key, Piece, pieces_of},
     place::StateStore,
+    sentences::{MOST_LEFT_OUT, cut},
 };
 use crate::configuration_problem;
 
@@ -92,6 +94,8 @@ pub(super) struct Writer {
     stored: usize,
     here: ShootStateSpec,
     chunks: Option<Chunks>,
+    /// Sentences about earlier pieces that no seed collects.
+    left_out: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -119,6 +123,7 @@ impl Writer {
             stored: 0,
             here: ShootStateSpec::default(),
             chunks: None,
+            left_out: Vec::new(),
         })
     }
 
@@ -130,6 +135,35 @@ impl Writer {
     /// Checks and adds the next piece.
     pub(super) async fn add_piece(&mut self, piece: Piece) -> Result<(), Unwritten> {
         self.check.piece(&piece)?;
+        self.append(piece).await
+    }
+
+    /// Adds a piece of the earlier ShootState. A former host may have planted the piece, so that a piece that
+    /// no seed collects is left out and named. A key of the shoot is never left out.
+    pub(super) async fn add_earlier(&mut self, piece: Piece) -> Result<(), Unwritten> {
+        let piece = match piece {
+            Piece::Gardener(entry) if Key::gardener(&entry.type_, &entry.name).is_own_secret() => {
+                if self.check.has(&Key::gardener(&entry.type_, &entry.name)) {
+                    return Ok(());
+                }
+                let secret = own::known_secret(&entry)
+                    .map_err(|why| own::broken_key(&self.place.name, &entry.name, &why))?;
+                Piece::Gardener(entries::to_entry(&secret)?)
+            }
+            other => other,
+        };
+        match self.check.accept(&piece) {
+            Ok(()) => self.append(piece).await,
+            Err(refused) => {
+                if self.left_out.len() < MOST_LEFT_OUT {
+                    self.left_out.push(cut(&refused.describe(&self.place.name)));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn append(&mut self, piece: Piece) -> Result<(), Unwritten> {
         let line = piece.to_line()?;
         let (what, size) = (piece.describe(), line.len());
         if size > MOST_PIECE || self.whole.size() + size > MOST {
@@ -178,7 +212,7 @@ impl Writer {
             changed,
             bytes: self.whole.size(),
             chunks: spec.in_chunks.as_ref().map_or(0, |chunks| chunks.chunks.len()),
-            left_out: Vec::new(),
+            left_out: std::mem::take(&mut self.left_out),
         };
         if changed {
             self.commit(&spec).await?;

@@ -20,7 +20,7 @@ use parts_fixture::{NAMESPACE, World};
 use runtime::client::Cluster;
 use serde_json::{Value, json};
 
-use super::{EXTENSIONS, shoot};
+use super::{EXTENSIONS, planted::write, shoot, state};
 
 #[tokio::test]
 async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result<()> {
@@ -163,6 +163,31 @@ async fn state_that_appears_after_the_check_is_left_out_and_named_and_does_not_s
     let state = infrastructure.and_then(|found| found.state.as_ref());
     assert_eq!(state.unwrap().0, json!({"networkID": "n3"}));
     assert!(whole.extensions.iter().all(|state| state.kind != "Gadget"));
+    Ok(())
+}
+
+/// A former host has planted content. An error would stop the move while the shoot's API is down.
+#[tokio::test]
+async fn content_that_a_former_host_has_planted_does_not_stop_the_move() -> Result<()> {
+    let world = Box::pin(shoot("planted-before")).await?;
+    let facts = world.facts(Operation::Migrate, Settings::default()).await?;
+    ShootState::persist(&facts).await?;
+    let honest = state(&world).await?.spec;
+    let mut planted = serde_json::to_value(&honest)?;
+    for (list, piece) in [
+        ("gardener", json!({"type": "y", "name": "ca", "data": {}})),
+        ("gardener", json!({"type": "secret", "name": "ca", "data": {}})),
+        ("extensions", json!({"kind": "X", "name": "x"})),
+    ] {
+        planted[list].as_array_mut().unwrap().push(piece);
+    }
+    write(&world, planted).await?;
+    ShootState::persist(&facts).await?;
+    assert_eq!(state(&world).await?.spec, honest);
+    let message = named(&facts).await?.unwrap_or_default();
+    for what in ["entry \"ca\" in spec.gardener", "the state of X \"x\""] {
+        assert!(message.contains(what), "{message}");
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use api::gardencore::Shoot;
 use flow::Flow;
 use parts::{
     AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, FenceClock, HandOverVerdict, KubeApiserver,
-    MoveFindings, NamespaceState, OpenedEpoch, OwnerRecord, ShootState,
+    MoveFindings, NamespaceState, OpenedEpoch, OwnerRecord,
 };
 use placement::Operation;
 use runtime::{Error, Result};
@@ -59,10 +59,6 @@ pub(crate) async fn run(
     .map_err(|error| outside("Collecting facts", error))?;
     let checked = seed_choice::check(&facts).await;
     checked.map_err(|error| outside("Checking taints and selectors of the seed", error))?;
-    if operation == Operation::Restore {
-        let checked = ShootState::check_size(&facts).await;
-        checked.map_err(|error| outside("Checking the size of the ShootState", error))?;
-    }
     hooks.begin(&mut facts, status_writer).await?;
     let ended = Box::pin(owner_permit::run_under_owner_permit(facts, |facts| {
         // Boxed: the future is large, and is moved several times.
