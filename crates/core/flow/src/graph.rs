@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::Retry;
 use crate::metrics::TaskMetrics;
+use crate::observer::{TaskEnd, TaskObserver};
 use crate::task::{Task, TaskId};
 
 /// Numbers the graphs, so that an id can be matched with the graph.
@@ -142,6 +143,7 @@ impl<'a, E> Graph<'a, E> {
             tasks,
             retryable,
             metrics: TaskMetrics::default(),
+            observer: Box::new(|_| ()),
         }
     }
 }
@@ -152,6 +154,7 @@ pub struct Flow<'a, E> {
     pub(crate) tasks: Vec<Task<'a, E>>,
     pub(crate) retryable: Predicate<E>,
     pub(crate) metrics: TaskMetrics,
+    pub(crate) observer: TaskObserver<E>,
 }
 
 impl<E> Flow<'_, E> {
@@ -176,6 +179,14 @@ impl<E> Flow<'_, E> {
     #[must_use]
     pub fn measure(mut self, metrics: &TaskMetrics) -> Self {
         self.metrics = metrics.clone();
+        self
+    }
+
+    /// Calls `observer` after the end of each task. `observer` must not block. A skipped task and a task that
+    /// is dropped with the flow have no end. A second call replaces the observer.
+    #[must_use]
+    pub fn observe_tasks(mut self, observer: impl Fn(&TaskEnd<'_, E>) + Send + Sync + 'static) -> Self {
+        self.observer = Box::new(observer);
         self
     }
 

@@ -1,14 +1,12 @@
 //! Durations and retries of tasks in the format of Prometheus.
 
-use std::time::Duration;
-
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::outcome::{Cause, TaskFailure};
+use crate::observer::TaskEnd;
 
 /// From a write of an object to the copy of a large etcd. Each bucket is a series of each task.
 const BUCKETS: [f64; 6] = [1.0, 5.0, 15.0, 60.0, 300.0, 1800.0];
@@ -95,18 +93,13 @@ impl TaskMeter<'_> {
     }
 
     /// The task has ended.
-    pub(crate) fn observe<E>(&self, result: &Result<(), TaskFailure<E>>, took: Duration) {
-        let outcome = match result.as_ref().map_err(|failure| &failure.cause) {
-            Ok(()) => "succeeded",
-            Err(Cause::Error(_)) => "failed",
-            Err(Cause::TimedOut { .. }) => "timed_out",
-        };
+    pub(crate) fn observe<E>(&self, end: &TaskEnd<'_, E>) {
         let labels = DurationLabels {
             flow: self.flow,
             task: self.task,
-            outcome,
+            outcome: end.outcome(),
         };
         let durations = self.metrics.durations.get_or_create(&labels);
-        durations.observe(took.as_secs_f64());
+        durations.observe(end.took.as_secs_f64());
     }
 }

@@ -13,6 +13,7 @@ use crate::expected::ExpectedTimes;
 use crate::graph::Flow;
 use crate::intercept::{Interceptor, TaskRef, Undisturbed};
 use crate::metrics::TaskMeter;
+use crate::observer::TaskEnd;
 use crate::outcome::{Cause, FlowError, Report, TaskFailure};
 use crate::progress::{Progress, percent};
 use crate::task::Task;
@@ -43,6 +44,7 @@ impl<E: Display + Send> Flow<'_, E> {
             tasks,
             retryable,
             metrics,
+            observer,
         } = self;
         let mut board = Board::new(&tasks);
         let mut waiting: Vec<Option<Task<'_, E>>> = tasks.into_iter().map(Some).collect();
@@ -54,8 +56,8 @@ impl<E: Display + Send> Flow<'_, E> {
                     let span = tracing::info_span!("task", flow, task = task.name);
                     let name = task.name;
                     let meter = metrics.meter(flow, name);
-                    let work = execute(index, task, &*retryable, interceptor, meter).instrument(span);
-                    in_flight.push(on_behalf_of(name, work));
+                    let work = execute(index, task, &*retryable, interceptor, meter, &*observer);
+                    in_flight.push(on_behalf_of(name, work.instrument(span)));
                 }
             }
             observe(board.progress());
@@ -192,6 +194,7 @@ async fn execute<E: Display>(
     retryable: &(dyn Fn(&E) -> bool + Send + Sync),
     interceptor: &dyn Interceptor<E>,
     meter: TaskMeter<'_>,
+    observer: &(dyn Fn(&TaskEnd<'_, E>) + Send + Sync),
 ) -> (usize, Result<(), TaskFailure<E>>) {
     let started = Instant::now();
     let this = TaskRef {
@@ -213,9 +216,15 @@ async fn execute<E: Display>(
         cause,
         attempts,
     });
-    let took = started.elapsed();
-    meter.observe(&result, took);
-    let seconds = took.as_secs_f64();
+    let end = TaskEnd {
+        task: this.name,
+        took: started.elapsed(),
+        attempts,
+        failure: result.as_ref().err(),
+    };
+    meter.observe(&end);
+    observer(&end);
+    let seconds = end.took.as_secs_f64();
     match &result {
         Ok(()) => tracing::info!(seconds, attempts, "task succeeded"),
         Err(failure) => tracing::warn!(

@@ -5,6 +5,7 @@
 mod expected_times;
 mod order;
 mod retries;
+mod task_ends;
 mod task_metrics;
 
 use std::sync::{Arc, Mutex};
