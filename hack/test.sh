@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 LIMIT=${REPOT_TEST_LIMIT:-3000}
 
 hack/packages.sh protobuf-compiler knot knot-dnsutils haproxy iptables util-linux jq
-hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kube-scheduler kubectl helm s3s-fs moto aws-cloud-controller-manager
+hack/tools.sh etcd etcdctl etcdutl kube-apiserver kube-controller-manager kube-scheduler kubectl helm s3s-fs moto aws-cloud-controller-manager otelcol
 # Servers that a whole test binary shares end with it, but nobody removes their folders: they are made below this one.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/repot-test-XXXXXX")
 export TMPDIR

