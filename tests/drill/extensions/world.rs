@@ -10,7 +10,7 @@ use api::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Parser;
-use gardenlet::context::Heartbeat;
+use gardenlet::{context::Heartbeat, move_trace::MoveTraces};
 use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -405,6 +405,7 @@ async fn start(
         metrics: Metrics::default(),
         shutdown,
         heartbeat: Heartbeat::default(),
+        move_traces: MoveTraces::default(),
     });
     processes.spawn(gardenlet::controller_installation::run(Arc::clone(&of_seed)));
     Ok((of_garden, of_seed))

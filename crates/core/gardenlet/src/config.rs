@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
+use http::uri::{Authority, Uri};
 use parts::Settings;
 use runtime::bounds::SharePercent;
 
@@ -111,9 +112,27 @@ pub struct Config {
     #[command(flatten)]
     pub control_plane: ControlPlaneFlags,
 
+    /// Where traces of moves go.
+    #[command(flatten)]
+    pub move_traces: MoveTraceFlags,
+
     /// Locks under which the controllers run.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
+}
+
+/// Where traces of moves go.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct MoveTraceFlags {
+    /// URL of a collector of OpenTelemetry that receives a trace of each move by OTLP over gRPC, such as
+    /// `https://collector.observability:4317`. Without the flag the gardenlet records no trace.
+    #[arg(long, value_parser = collector)]
+    pub otlp_endpoint: Option<String>,
+
+    /// File with the certificates (PEM) of the authorities that may sign the certificate of the collector.
+    /// Needed for a URL with `https`, and refused for a URL with `http`.
+    #[arg(long)]
+    pub otlp_ca_file: Option<PathBuf>,
 }
 
 /// How ShootStates are kept up to date (R7-42).
@@ -279,6 +298,21 @@ fn component(text: &str) -> Result<Component, String> {
     }
 }
 
+/// The URL of a collector. gRPC has no path, and a password has no place on a command line.
+fn collector(text: &str) -> Result<String, String> {
+    let url = text.parse::<Uri>().ok();
+    let is_valid = url.is_some_and(|url| {
+        let has_scheme = matches!(url.scheme_str(), Some("http" | "https"));
+        let authority = url.authority().map_or("", Authority::as_str);
+        has_scheme && !authority.is_empty() && !authority.contains('@') && url.path() == "/"
+    });
+    if is_valid {
+        Ok(text.to_owned())
+    } else {
+        Err("write it as http://HOST:PORT or https://HOST:PORT".to_owned())
+    }
+}
+
 /// Splits `NAME:TAG@sha256:DIGEST` into the name with tag, and the digest.
 fn image_digest(text: &str) -> Result<(String, String), String> {
     match text.split_once('@') {
@@ -315,6 +349,7 @@ mod tests {
         assert_eq!(config.system_components.len(), 3);
         assert_eq!(config.zone_close_within, Duration::from_secs(15 * 60));
         assert_eq!(config.zone_id_labels, ["topology.k8s.aws/zone-id"]);
+        assert_eq!(config.move_traces.otlp_endpoint, None);
     }
 
     #[test]
@@ -325,6 +360,13 @@ mod tests {
             ("--system-component", "druid", "namespace/name"),
             ("--dns-ttl-seconds", "0", "1..=600"),
             ("--project-share-percent", "0", "1..=100"),
+            ("--otlp-endpoint", "collector:4317", "https://HOST:PORT"),
+            (
+                "--otlp-endpoint",
+                "http://collector/v1/traces",
+                "https://HOST:PORT",
+            ),
+            ("--otlp-endpoint", "https://a:b@collector", "https://HOST:PORT"),
             (
                 "--image-digest",
                 "kube-apiserver:v1.34.4",

@@ -15,7 +15,7 @@ use runtime::{
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::Config;
+use crate::{Config, move_trace::MoveTraces};
 
 /// The field manager of all writes.
 pub const MANAGER: FieldManager = FieldManager("gardenlet");
@@ -43,6 +43,8 @@ pub struct Context {
     pub shutdown: CancellationToken,
     /// When the seed's Lease was last renewed.
     pub heartbeat: Heartbeat,
+    /// Records the spans of moves.
+    pub move_traces: MoveTraces,
 }
 
 impl Context {

@@ -15,6 +15,7 @@ pub mod config;
 pub mod context;
 pub mod controller_installation;
 pub mod controllers;
+pub mod move_trace;
 mod name_list;
 mod node;
 pub mod seed;

@@ -4,7 +4,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use api::constants::seed_user;
 use clap::Parser;
-use gardenlet::{Config, Context, controllers, shoots};
+use gardenlet::{Config, Context, controllers, move_trace::MoveTraces, shoots};
 use manager::{GARDENLET, answer_if_asked, assign, start_controllers};
 use runtime::{
     client::{Cluster, Connection, Garden, Permit, Seed},
@@ -28,6 +28,8 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
     let elections = Connection::of_flag(flag, kubeconfig).await?;
     process.serve_health(config.health_address);
     gardenlet::certificate::register_validity(&process.metrics, &config.garden_kubeconfig);
+    let (seed_name, instance) = (&config.seed_name, &config.instance_id);
+    let move_traces = MoveTraces::start(&mut process, &config.move_traces, seed_name, instance)?;
     let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
     let (settings, config) = (Arc::new(config.settings()), Arc::new(config));
     let heartbeat = gardenlet::context::Heartbeat::default();
@@ -52,6 +54,7 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
             metrics: metrics.clone(),
             shutdown: shutdown.clone(),
             heartbeat: heartbeat.clone(),
+            move_traces: move_traces.clone(),
         }
     };
     start_controllers(locks, &mut process, &elections, move |names, permit| {

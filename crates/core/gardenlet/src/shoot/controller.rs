@@ -334,6 +334,10 @@ impl ShootReconciler {
                 })
                 .await?
         };
+        let seed = &context.seed_name;
+        context
+            .move_traces
+            .operation_succeeded(traveller, operation, seed);
         let written: &Shoot = &written;
         let note = written
             .status

@@ -42,7 +42,8 @@ pub async fn run(context: Arc<Context>) {
 /// # Errors
 /// The seed does not answer, or the facts allow no flow.
 pub async fn build<'a>(facts: &'a Facts, findings: &'a MoveFindings) -> Result<Flow<'a, Error>> {
-    operation::execution::build(facts, findings, &interface::StepPlanner).await
+    let flow = operation::execution::build(facts, findings, &interface::StepPlanner).await?;
+    Ok(flow.into_flow())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use api::constants::seed_user;
 use clap::Parser;
-use gardenlet::{Config, Context, context::Heartbeat, shoots};
+use gardenlet::{Config, Context, context::Heartbeat, move_trace::MoveTraces, shoots};
 use kube::Client;
 use runtime::{
     client::{Garden, Permit, Seed},
@@ -36,5 +36,6 @@ pub fn context(client: &Client, flags: &[&str]) -> Result<Context> {
         metrics: Metrics::default(),
         shutdown: CancellationToken::new(),
         heartbeat: Heartbeat::default(),
+        move_traces: MoveTraces::default(),
     })
 }

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use api::gardencore::Shoot;
-use flow::Flow;
 use parts::{
     AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, FenceClock, HandOverVerdict, KubeApiserver,
     MoveFindings, NamespaceState, OpenedEpoch, OwnerRecord,
@@ -18,9 +17,10 @@ use super::{
 };
 use crate::{
     context::Context,
+    move_trace::OperationTrace,
     seed::without_shoots::{self, SeedUse},
     shoot::{
-        flows::{delete_flow, force_delete_flow, migrate_flow, reconcile_flow, sleep_flow},
+        flows::{delete_flow, force_delete_flow, graph::ShootFlow, migrate_flow, reconcile_flow, sleep_flow},
         operation_hooks::{OperationHooks, PlanSteps},
         ownership::{
             owner_permit::{self, PermitRefusal},
@@ -60,9 +60,13 @@ pub(crate) async fn run(
     let checked = seed_choice::check(&facts).await;
     checked.map_err(|error| outside("Checking taints and selectors of the seed", error))?;
     hooks.begin(&mut facts, status_writer).await?;
+    let trace = context
+        .move_traces
+        .operation(traveller, operation, &context.seed_name);
+    let trace = trace.as_ref();
     let ended = Box::pin(owner_permit::run_under_owner_permit(facts, |facts| {
         // Boxed: the future is large, and is moved several times.
-        Box::pin(act(facts, findings, status_writer, hooks, pace))
+        Box::pin(act(facts, findings, status_writer, hooks, pace, trace))
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
@@ -81,6 +85,7 @@ async fn act(
     status_writer: &StatusWriter<'_>,
     hooks: &dyn OperationHooks,
     pace: &Pace,
+    trace: Option<&OperationTrace>,
 ) -> Result<(), Failure> {
     let (facts, operation) = (&facts, facts.operation);
     let mut built = None;
@@ -115,6 +120,10 @@ async fn act(
         None => build(facts, findings, hooks.steps()).await,
     };
     let flow = flow.map_err(|error| outside("Looking at what is there", error))?;
+    let flow = match trace {
+        Some(trace) => trace.observe(flow),
+        None => flow.into_flow(),
+    };
     let work = Box::pin(progress::run_and_report(
         pace,
         operation.type_(),
@@ -160,7 +169,7 @@ pub(crate) async fn build<'a>(
     f: &'a Facts,
     findings: &'a MoveFindings,
     planner: &dyn PlanSteps,
-) -> Result<Flow<'a, Error>> {
+) -> Result<ShootFlow<'a>> {
     let operation = f.operation;
     let is_active = f.residency.namespace_state().await? == NamespaceState::Active;
     // kube-apiserver of a hibernated shoot exists with zero replicas.
@@ -206,7 +215,7 @@ pub(crate) async fn build<'a>(
                     claim,
                     hooks,
                 };
-                return Ok(sleep_flow::build(f, &findings.claim, given).into_flow());
+                return Ok(sleep_flow::build(f, &findings.claim, given));
             }
             reconcile_flow::build(
                 f,
@@ -223,7 +232,7 @@ pub(crate) async fn build<'a>(
             )
         }
     };
-    Ok(flow.into_flow())
+    Ok(flow)
 }
 
 /// Whether no machine is left, so that the API need not wake. Either the whole shoot sleeps, in this seed or

@@ -38,6 +38,11 @@ impl OperationIdentity {
         }
     }
 
+    /// The identity, as in the logs.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Runs work whose logs and Events contain the identity and the epoch.
     pub(crate) async fn scope<F: Future>(self, work: F) -> F::Output {
         let Self { id, epoch } = self;
