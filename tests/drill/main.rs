@@ -23,6 +23,7 @@ mod guest;
 mod hand_over;
 mod journeys;
 mod machines;
+mod move_trace;
 mod objects;
 mod on_aws;
 mod owner;
@@ -186,6 +187,13 @@ fn journeys_are_edited_called_off_and_deleted_on_their_way_while_processes_die()
 #[test]
 fn a_shoot_on_aws_moves_while_a_zone_of_it_is_cut_off() {
     by_lot("A shoot on AWS", on_aws::check);
+}
+
+#[test]
+fn a_collector_receives_one_trace_of_a_move_over_both_seeds() {
+    with_large_stacks(async {
+        Box::pin(move_trace::check()).await.unwrap();
+    });
 }
 
 #[ignore = "a measurement of some minutes"]

@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use extension::OwnerChecks;
+use gardenlet::config::MoveTraceFlags;
 use gardenlet::context::Heartbeat;
+use gardenlet::move_trace::MoveTraces;
 use gardenlet::{Config, Context, controllers, shoots};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
@@ -44,6 +46,8 @@ pub struct RunningSeed {
     /// The backup processes of the shoots in this seed.
     pub sidecars: Sidecars,
     config: Arc<Config>,
+    /// Where the gardenlet sends traces of moves. Each gardenlet that starts later uses the value.
+    pub traces: MoveTraceFlags,
     garden: Client,
     /// Address of the simulated pods.
     pods: String,
@@ -99,6 +103,7 @@ impl RunningSeed {
             settings,
             sidecars,
             config: Arc::new(config),
+            traces: MoveTraceFlags::default(),
             garden,
             pods,
             _manifest: manifest,
@@ -141,7 +146,8 @@ impl RunningSeed {
 
     /// Starts these controllers of the gardenlet, like a new process. Dropping the set kills the process.
     pub fn gardenlet(&self, names: &[&'static str]) -> JoinSet<()> {
-        let process = Process::new("drill");
+        let mut process = Process::new("drill");
+        let move_traces = MoveTraces::start(&mut process, &self.traces, self.name, self.name).unwrap();
         let permit = Permit::sole("the drill has no other process");
         let garden = Garden::new(self.garden.clone(), &permit);
         let context = Context {
@@ -155,6 +161,7 @@ impl RunningSeed {
             metrics: process.metrics.clone(),
             shutdown: process.shutdown.clone(),
             heartbeat: Heartbeat::default(),
+            move_traces,
         };
         let (name, names, mut running) = (self.name, names.to_vec(), JoinSet::new());
         running.spawn(async move {

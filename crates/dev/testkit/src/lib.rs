@@ -3,6 +3,7 @@
 //! - [`ControlPlane`]: etcd, kube-apiserver and kube-controller-manager; no kubelet, no scheduler.
 //! - [`ObjectStore`]: an S3 server (`s3s-fs`) on a folder.
 //! - [`Moto`]: EC2, simulated by the common program moto.
+//! - [`OtelCollector`]: a collector of OpenTelemetry that prints each span.
 //! - [`NameServer`]: an authoritative DNS server (knot) that accepts dynamic updates signed by TSIG.
 //! - [`OwnerRecord`]: the owner record of a shoot, on such a server.
 //! - [`Front`]: a proxy before an API server that makes each namespace a separate cluster.
@@ -46,6 +47,7 @@ mod name_server;
 mod namespace;
 mod object;
 mod object_store;
+mod otel_collector;
 mod owner_record;
 mod pki;
 mod played_kubelet;
@@ -70,6 +72,7 @@ pub use name_server::NameServer;
 pub use namespace::Namespace;
 pub use object::{apply, free_lock};
 pub use object_store::ObjectStore;
+pub use otel_collector::{CollectedSpan, OtelCollector};
 pub use owner_record::OwnerRecord;
 pub use pki::{Authority, Identity};
 pub use played_kubelet::{Fate, PlayedKubelet};
