@@ -35,6 +35,8 @@ const WAYS: &[(&str, &[&str])] = &[
         &[
             "gardenlet.replicas=3",
             "gardenlet.leaderMigration.enabled=true",
+            "gardenlet.tracing.endpoint=https://collector.example:4317",
+            "gardenlet.tracing.caBundle=CERTIFICATES",
             "resource-manager.replicas=2",
             "provider-local.replicas=2",
             "provider-local.leaderMigration.enabled=true",

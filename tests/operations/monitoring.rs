@@ -121,3 +121,37 @@ async fn the_dashboard_is_that_of_the_file() {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     assert_eq!(parsed(text), parsed(&file));
 }
+
+#[tokio::test]
+async fn traces_of_moves_are_off_by_default_and_need_an_authority_with_https() {
+    let desk = Desk::new().unwrap();
+    let [http, https] = ["http", "https"].map(|scheme| format!("{scheme}://collector.example:4317"));
+    let set_https = format!("tracing.endpoint={https}");
+    let refused = desk.template("gardenlet", &["--set", &set_https]).await.unwrap();
+    assert!(
+        !refused.success && refused.err.contains("tracing.caBundle is empty"),
+        "{}",
+        refused.err
+    );
+    let [flag_http, flag_https] = [&http, &https].map(|url| format!("--otlp-endpoint={url}"));
+    for (settings, flags) in [
+        ("tracing.endpoint=".to_owned(), vec![]),
+        (format!("tracing.endpoint={http}"), vec![flag_http.as_str()]),
+        (
+            format!("{set_https},tracing.caBundle=CERTIFICATES"),
+            vec![flag_https.as_str(), "--otlp-ca-file=/tracing/ca.crt"],
+        ),
+    ] {
+        let objects = desk.rendered("gardenlet", &["--set", &settings]).await.unwrap();
+        let deployment = of_kind(&objects, "Deployment")[0];
+        let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+        let args = args.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let found: Vec<_> = args.filter(|arg| arg.starts_with("--otlp-")).collect();
+        assert_eq!(found, flags);
+        let maps = of_kind(&objects, "ConfigMap").into_iter();
+        let mut maps = maps.filter(|map| map["metadata"]["name"] == "gardenlet-tracing");
+        let certificates = maps.next().and_then(|map| map["data"]["ca.crt"].as_str());
+        let expected = (flags.len() == 2).then_some("CERTIFICATES");
+        assert_eq!(certificates.map(str::trim), expected);
+    }
+}

@@ -62,6 +62,8 @@ async fn a_value_of_the_wrong_kind_or_out_of_range_is_refused() {
         ("gardenlet", "systemComponents={edge}"),
         ("gardenlet", "resources.limits.memory=lots"),
         ("gardenlet", "leaderMigration.enabled=perhaps"),
+        ("gardenlet", "tracing.endpoint=collector:4317"),
+        ("gardenlet", "tracing.endpoint=http://collector/v1/traces"),
         ("gardenlet", "leaderMigration.config.leaderNam=a"),
         ("gardenlet", "seedConfig.spec.backup.provider=5"),
         ("gardenlet", "seedConfig.spec.backup.credentialRef.name=a"),

@@ -172,6 +172,8 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "zoneIDLabels" => json!({"type": "array", "items": text("^([-a-z0-9.]+/)?[-A-Za-z0-9_.]+$")}),
         "resources" => resources(),
         "runbookURL" => or_nothing(text(r"^https?://[^\s]+$"), &[empty]),
+        // gRPC has no path.
+        "endpoint" => or_nothing(text(r"^https?://[^\s/@]+$"), &[empty]),
         // A duration of Prometheus has no fraction.
         "scrapeInterval" => text("^[1-9][0-9]*(ms|s|m|h)$"),
         "nodeSelector" | "serviceAnnotations" | "labels" => {
