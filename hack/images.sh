@@ -5,6 +5,7 @@
 # IMAGE_ALSO=PROGRAM compiles this program of the workspace in the same command.
 # IMAGE_BINARIES=DIR takes compiled binaries from DIR instead of compiling.
 # IMAGE_PROFILE=release builds optimised binaries (default: dev). IMAGE_TAG is the tag of Repot's images (default: dev).
+# IMAGE_FORMER_TAG=TAG gives new machines the images of a second version, too, which an earlier run has built with IMAGE_TAG=TAG.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -117,7 +118,10 @@ load_cloud() {
   mapfile -t own < <(own_images "$CLOUD_CRATES")
   version=$("$REPOT_BIN/kubeadm" version -o short)
   set -- repot/edge:dev
-  for crate in $MACHINE_CRATES; do set -- "$@" "repot/$crate:$tag"; done
+  for crate in $MACHINE_CRATES; do
+    set -- "$@" "repot/$crate:$tag"
+    [ -z "${IMAGE_FORMER_TAG:-}" ] || set -- "$@" "repot/$crate:$IMAGE_FORMER_TAG"
+  done
   for full in $("$REPOT_BIN/kubeadm" config images list --kubernetes-version "$version" 2>/dev/null); do
     case $full in */kube-proxy:* | */coredns:*) ;; *) continue ;; esac
     foreign_image "$full"

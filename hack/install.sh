@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Installs the suite by Helm on a landscape that is up: once into the garden, then into each seed. The provider is registered in
 # the garden, and the seeds' gardenlets install it. Safe to run again: it upgrades.
-#   hack/install.sh NAME        NAME is demo or e2e
+#   hack/install.sh NAME [STEP]     NAME is demo or e2e
+# STEP is a single step of an upgrade (tests/e2e_upgrade.rs), with the images on the nodes already: `garden`, `seed-a`, `seed-b`, or
+# `provider` for all seeds. `seed-a-back` and `seed-b-back` take the seed back to the revision before. `secrets` makes the Secrets that
+# Seeds name, and `rights` gives each gardenlet its rights in the garden.
 # RELEASE_REGISTRY=HOST:PORT installs the charts and images of a release that hack/release/push.sh has pushed there, instead of those
 # of the repository. RELEASE_VERSION is the version of the charts. The registry has no TLS, and the nodes know it.
 set -euo pipefail
@@ -9,7 +12,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 NAME=${1:-}
-[ -n "$NAME" ] || fail "usage: hack/install.sh demo|e2e"
+[ -n "$NAME" ] || fail "usage: hack/install.sh demo|e2e [STEP]"
 . hack/landscape/settings.sh
 [ -f "$STATE/landscape.env" ] || fail "landscape $NAME is not up: hack/landscape.sh up $NAME"
 set -a && . "$STATE/landscape.env" && set +a
@@ -390,14 +393,57 @@ END
   at garden delete namespace "$probe" --wait=false >/dev/null
 }
 
+install_garden() {
+  say "installing into garden"
+  # As in seed_values: no registry, and one Pod for each manager.
+  logged "$LOG/helm-garden.log" helm garden upgrade --install garden "$charts/garden" "${chart_options[@]}" -n garden --create-namespace \
+    --set "global.allowEmptyRegistry=true,global.imageRegistry=$release" --set garden-controller-manager.replicas=1 ||
+    fail "$charts/garden could not be installed; log: $LOG/helm-garden.log"
+}
+
+# take_back SEED: the revision before, with the charts, images and values of then. The former gardenlet may report other conditions of
+# the Seed than the present one.
+take_back() {
+  say "taking $1 back to the revision before"
+  logged "$LOG/helm-$1-back.log" helm "$1" rollback seed -n garden ||
+    fail "$1 could not be taken back to the revision before; log: $LOG/helm-$1-back.log"
+  rolled_out "$1"
+}
+
+# take_step STEP: one step of an upgrade. New images have new tags there, so that no Deployment needs a restart.
+take_step() {
+  local seed
+  case $1 in
+    secrets) garden_secrets | at garden apply -f - >/dev/null ;;
+    rights) for seed in seed-a seed-b; do bind_gardenlet "$seed"; done ;;
+    garden)
+      install_garden
+      rolled_out garden
+      wait_for_policies
+      ;;
+    seed-a | seed-b)
+      install_seed "$1"
+      rolled_out "$1"
+      wait_for_seed "$1"
+      ;;
+    seed-a-back | seed-b-back) take_back "${1%-back}" ;;
+    provider)
+      register_provider
+      for seed in seed-a seed-b; do wait_for_provider "$seed"; done
+      ;;
+    *) fail "no such step: $1; there are: secrets, rights, garden, seed-a, seed-b, provider, seed-a-back, seed-b-back" ;;
+  esac
+  say "step $1 is done on landscape $NAME"
+}
+
+if [ -n "${2:-}" ]; then
+  take_step "$2"
+  exit 0
+fi
 again="" jobs=()
 if at garden get namespace garden >/dev/null 2>&1; then again=yes; fi
 [ -n "$release" ] || hack/images.sh --garden "$GARDEN_CLUSTER" --seed "$SEED_A_CLUSTER" --seed "$SEED_B_CLUSTER" --cloud "$INFRA_CLUSTER"
-say "installing into garden"
-# As in seed_values: no registry, and one Pod for each manager.
-logged "$LOG/helm-garden.log" helm garden upgrade --install garden "$charts/garden" "${chart_options[@]}" -n garden --create-namespace \
-  --set "global.allowEmptyRegistry=true,global.imageRegistry=$release" --set garden-controller-manager.replicas=1 ||
-  fail "$charts/garden could not be installed; log: $LOG/helm-garden.log"
+install_garden
 garden_secrets | at garden apply -f - >/dev/null
 register_provider
 cloud
