@@ -36,7 +36,7 @@ bench: ## Memory and time of idle processes, large states and many moves at once
 e2e: ## A shoot moves between kind clusters and back, under load, with gardenlets killed; each capability once
 	$(call run,e2e,hack/e2e.sh once)
 
-e2e-all: ## The same with every scenario; PART=1, 2, 3, 4 or 5 runs a part of them
+e2e-all: ## The same with every scenario; PART=1, 2, 3, 4, 5 or 6 runs a part of them
 	$(call run,e2e-all,hack/e2e.sh all)
 
 images: ## Build the suite's images

@@ -6,8 +6,8 @@
 # REPOT_GATE_HTTP2=1: the gate in front of each etcd-main forwards HTTP/2 (docs/understand/etcd-backup-restore.md). `all` uses this
 # gate for the test of the tunnel, whatever the variable says.
 # REPOT_WAITS=FILE: where each wait of a test is noted, with its time and bound.
-# PART=1…5 runs a part of `all`, of at most 45 minutes: 1 and 2 have the dead seeds, 3 moves, nodes and zones, 4 the rest, 5 the
-# installation of a release from a registry (hack/release-test.sh).
+# PART=1…6 runs a part of `all`, of at most 45 minutes: 1 and 2 have the dead seeds, 3 moves, nodes and zones, 4 the rest, 5 the
+# installation of a release from a registry (hack/release-test.sh), 6 the upgrade from the previous release (hack/upgrade-test.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -79,8 +79,8 @@ done
 part=${PART:-}
 case $part in
   "") ;;
-  [1-5]) [ "$set_of_tests" = all ] || fail "PART divides make e2e-all; make e2e has no parts" ;;
-  *) fail "PART is $part; write 1, 2, 3, 4 or 5, or leave PART out to run all five parts" ;;
+  [1-6]) [ "$set_of_tests" = all ] || fail "PART divides make e2e-all; make e2e has no parts" ;;
+  *) fail "PART is $part; write 1, 2, 3, 4, 5 or 6, or leave PART out to run all six parts" ;;
 esac
 # has_part N: whether this run includes part N.
 has_part() { [ -z "$part" ] || [ "$part" = "$1" ]; }
@@ -118,10 +118,12 @@ if [ -z "${REPOT_KEEP:-}" ] && [ -d "$REPOT_CACHE/landscape/e2e" ]; then
 fi
 # A landscape of its own: the suite comes from the release alone.
 install_release() { hack/landscape.sh down e2e && hack/landscape.sh up e2e && hack/release-test.sh; }
-if [ "$part" = 5 ]; then
-  install_release
-  exit 0
-fi
+# A landscape of its own: the suite comes from the previous release first.
+upgrade_release() { hack/landscape.sh down e2e && hack/upgrade-test.sh; }
+case $part in
+  5) install_release; exit 0 ;;
+  6) upgrade_release; exit 0 ;;
+esac
 # Cargo decides the features of a dependency for all packages of a command together. With the whole workspace and its tests, as in
 # hack/test.sh, hack/images.sh and hack/xtask.sh, all targets share one build of each dependency. The price: features that tests need
 # (tokio's test-util) are in the images of the test environments. Optimised images are built without these features.
@@ -140,7 +142,7 @@ beside=(e2e_backup_controllers)
 alone=()
 for file in tests/e2e_*.rs; do
   name=$(basename "$file" .rs)
-  case " ${beside[*]} e2e_leader_migration e2e_tunnel " in *" $name "*) continue ;; esac
+  case " ${beside[*]} e2e_leader_migration e2e_tunnel e2e_upgrade " in *" $name "*) continue ;; esac
   case $name in
     e2e_dead_seed) part_of_file=1 ;;
     e2e_bad_input | e2e_hibernation | e2e_zone_disturbed) part_of_file=4 ;;
@@ -213,5 +215,9 @@ fi
 if [ "$set_of_tests" = all ] && has_part 5; then
   say "installing a release"
   install_release || failed+=("the installation of a release")
+fi
+if [ "$set_of_tests" = all ] && has_part 6; then
+  say "upgrading from the previous release"
+  upgrade_release || failed+=("the upgrade from the previous release")
 fi
 [ "${#failed[@]}" -eq 0 ] || fail "failed: $(printf '%s; ' "${failed[@]}")"
