@@ -110,9 +110,9 @@ impl<'a> Upgrade<'a> {
         let (moving, staying) = (self.mover.write().await?, self.stayer.write().await?);
         self.mover.shoot.set_seed("seed-b").await?;
         let arrives = self.mover.shoot.wait_until_on("seed-b", MOVE_IN_UPGRADE_WITHIN);
-        let (arrived, upgraded) = tokio::join!(arrives, take_step(self.landscape, "garden"));
+        let (move_end, upgraded) = tokio::join!(arrives, take_step(self.landscape, "garden"));
         upgraded?;
-        arrived.context("the move during the upgrade of the garden")?;
+        move_end.context("the move during the upgrade of the garden")?;
         wait_for_tag(&self.landscape.garden, OF_GARDEN, PRESENT).await?;
         self.mover.is_kept(phase, "seed-b", moving.stop().await?).await?;
         self.stayer
@@ -172,9 +172,9 @@ impl<'a> Upgrade<'a> {
                 .await?;
             take_step(self.landscape, "seed-a").await
         };
-        let (arrived, upgraded) = tokio::join!(arrives, upgraded);
+        let (move_end, upgraded) = tokio::join!(arrives, upgraded);
         upgraded?;
-        arrived.context("the move during the upgrade of seed-a")?;
+        move_end.context("the move during the upgrade of seed-a")?;
         wait_for_tag(self.landscape.seed("seed-a")?, OF_SEED, PRESENT).await?;
         self.mover.is_kept(phase, "seed-a", moving.stop().await?).await?;
         self.stayer

@@ -158,13 +158,7 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
         let planted = serde_json::from_value(planted).unwrap();
         refused(a.create(&params, &planted).await.map(drop), shape);
     }
-    for planted in chunks_above_the_bounds(&serde_json::to_value(&honest).unwrap()) {
-        let planted: InternalSecret = serde_json::from_value(planted).unwrap();
-        refused(
-            a.create(&params, &planted).await.map(drop),
-            "data.chunk has at most 1048576 characters in base64",
-        );
-    }
+    a_chunk_has_bounds(&a, &honest).await;
     // Nor where somebody gave gardenlets more than garden-controller-manager does: what counts is who has the
     // shoot.
     let core = "core.gardener.cloud";
@@ -183,6 +177,17 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
         "it is none that garden-controller-manager made",
     );
     a_hand_over_takes_them_along(garden).await;
+}
+
+async fn a_chunk_has_bounds(a: &Api<InternalSecret>, honest: &InternalSecret) {
+    let params = PostParams::default();
+    for planted in chunks_above_the_bounds(&serde_json::to_value(honest).unwrap()) {
+        let planted: InternalSecret = serde_json::from_value(planted).unwrap();
+        refused(
+            a.create(&params, &planted).await.map(drop),
+            "data.chunk has at most 1048576 characters in base64",
+        );
+    }
 }
 
 /// A reader tells a deleted chunk from a right that is not granted yet: no right names a deleted chunk.

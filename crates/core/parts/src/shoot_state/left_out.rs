@@ -76,7 +76,7 @@ pub(crate) async fn report_unrestored(f: &Facts, left_out: &[String]) -> Result<
 fn unrestored(left_out: &[String], now: &Time) -> Condition {
     let effect = "The restore has left out content of the ShootState that no seed collects";
     let mut constraint = constraint(effect, left_out, now);
-    constraint.reason = STATE_NOT_RESTORED.to_owned();
+    STATE_NOT_RESTORED.clone_into(&mut constraint.reason);
     constraint
 }
 
