@@ -34,7 +34,7 @@ use tokio::time::Instant;
 use super::{
     condition_metrics,
     liveness::{Liveness, Observations},
-    namespace, owner_servers, shoot_conditions,
+    namespace, owner_servers_agree, shoot_conditions,
 };
 use crate::{Context, MANAGER};
 
@@ -176,8 +176,8 @@ impl SeedController {
 
     /// Reports Seeds with different DNS servers. An edit of the other Seed is noticed within the sync period.
     async fn compare_servers(&self, seed: &Seed) -> Result<()> {
-        let found = owner_servers::condition(seed, &self.known.state(), clock::now_k8s());
-        if owner_servers::is_told(seed, found.as_ref()) {
+        let found = owner_servers_agree::condition(seed, &self.known.state(), clock::now_k8s());
+        if owner_servers_agree::is_reported(seed, found.as_ref()) {
             return Ok(());
         }
         let seeds: Api<Seed> = self.context.garden.cluster_wide();

@@ -18,13 +18,13 @@
 //! | `condition_metrics` | conditions of Seeds as a metric |
 //! | `protection` | the finalizer `core.gardener.cloud/seed`: what a Seed in deletion waits for |
 //! | `namespace` | the namespace of the Seed in the garden |
-//! | `owner_servers` | the condition `OwnerServersAgree` |
+//! | `owner_servers_agree` | the condition `OwnerServersAgree`: the decision, written by `controller` |
 
 mod condition_metrics;
 mod controller;
 mod liveness;
 mod namespace;
-mod owner_servers;
+mod owner_servers_agree;
 mod protection;
 mod shoot_conditions;
 

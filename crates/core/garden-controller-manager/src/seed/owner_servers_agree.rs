@@ -1,5 +1,6 @@
 //! Whether a Seed uses the same DNS servers for owner records as all other Seeds of the same internal domain.
-//! A difference lets two control planes write, or keeps shoots from being taken over. Pure.
+//! A difference lets two control planes write, or keeps shoots from being taken over. Pure; `controller.rs` writes
+//! the condition `OwnerServersAgree`.
 
 use std::sync::Arc;
 
@@ -54,12 +55,18 @@ pub(super) fn condition(seed: &Seed, all: &[Arc<Seed>], now: Time) -> Option<Con
     })
 }
 
-/// Whether the Seed reports this already.
-pub(super) fn is_told(seed: &Seed, found: Option<&Condition>) -> bool {
+/// Whether the Seed has this condition already. The times do not count, else each comparison would be a write.
+pub(super) fn is_reported(seed: &Seed, wanted: Option<&Condition>) -> bool {
     let status = seed.status.as_ref();
-    let told = status.and_then(|status| find_condition(&status.conditions, OWNER_SERVERS_AGREE));
-    let said = |condition: &Condition| (condition.status, condition.message.clone());
-    told.map(said) == found.map(said)
+    let reported = status.and_then(|status| find_condition(&status.conditions, OWNER_SERVERS_AGREE));
+    let content = |condition: &Condition| {
+        (
+            condition.status,
+            condition.reason.clone(),
+            condition.message.clone(),
+        )
+    };
+    reported.map(content) == wanted.map(content)
 }
 
 #[cfg(test)]
@@ -100,12 +107,17 @@ mod tests {
         for part in ["seed a asks 192.0.2.1:53", "seed b asks 192.0.2.2:53"] {
             assert!(found.message.contains(part), "{}", found.message);
         }
-        assert!(!is_told(&a, Some(&found)));
+        assert!(!is_reported(&a, Some(&found)));
         let mut reported = a.as_ref().clone();
         reported.status = serde_json::from_value(json!({"conditions": [found]})).unwrap();
-        assert!(
-            is_told(&reported, Some(&found)) && !is_told(&reported, Some(&same)) && !is_told(&reported, None)
-        );
+        assert!(is_reported(&reported, Some(&found)));
+        let further_reason = Condition {
+            reason: "FurtherReason".into(),
+            ..found
+        };
+        for different in [Some(&same), Some(&further_reason), None] {
+            assert!(!is_reported(&reported, different), "{different:?}");
+        }
         let unnamed = check_servers(&b, &[seed("a", domain, &[]), b.clone()]).unwrap();
         assert!(unnamed.message.contains("NS records"), "{}", unnamed.message);
     }
