@@ -110,7 +110,7 @@ pub use phase::{Approval, Chain, Ownership, Phase, Refused, SeedEpoch, Step, Wri
 pub use question::{Question, ServerResponse};
 pub use record_verdict::OwnershipLoss;
 pub use revisions::{LEFT_OUT, LEFT_OUT_WITHIN_EPOCH, changes_between};
-pub use settings::{Settings, SettingsError, Silence, Terms};
+pub use settings::{SHORTEST_FENCE_SECONDS, Settings, SettingsError, Silence, Terms};
 pub use sidecar_state::{SidecarAction, SidecarEvent, SidecarState, next_state};
 pub use tracker::{Checked, Standing};
 pub use watch::{Report, Watch, Witnesses};

@@ -24,6 +24,9 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(60 * 60);
 /// Ten years: validity of an answer where only a loss ends the permit ([`Silence::Tolerate`]).
 const UNTIL_LOST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
+/// The default of `fence` in seconds, and the shortest fence that a Seed may set.
+pub const SHORTEST_FENCE_SECONDS: u32 = 24;
+
 /// The effect on a permit when both witnesses are silent for the validity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Silence {
@@ -47,7 +50,8 @@ impl Silence {
 }
 
 /// The intervals and bounds of the owner check, as a Seed may set these. All defaults are those of
-/// docs/understand/ownership.md.
+/// docs/understand/ownership.md. `crates/dev/xtask/src/repeated_numbers.rs` compares all copies of the defaults, as
+/// in the definitions of Seeds and Etcds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// I: from the start of a check to the start of the next check.
@@ -93,7 +97,7 @@ impl Default for Settings {
             dns_cache_ttl: Duration::ZERO,
             drift: 1000,
             pause: UNNOTICED_PAUSE,
-            fence: Duration::from_secs(24),
+            fence: Duration::from_secs(SHORTEST_FENCE_SECONDS.into()),
             silence: Silence::Deactivate,
         }
     }

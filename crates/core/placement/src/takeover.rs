@@ -11,6 +11,7 @@ use api::{
     meta::{Condition, ConditionStatus},
 };
 use kube::ResourceExt as _;
+pub use ownership::SHORTEST_FENCE_SECONDS;
 
 use crate::owner_terms;
 

@@ -9,13 +9,11 @@ use api::{
 };
 use kube::ResourceExt;
 use placement::takeover::{
-    EtcdFenceGap, OwnerCheckGap, find_etcd_fence_gap, find_owner_check_gap, is_state_saved,
+    EtcdFenceGap, OwnerCheckGap, SHORTEST_FENCE_SECONDS, find_etcd_fence_gap, find_owner_check_gap,
+    is_state_saved,
 };
 
 use crate::terminal::one_line;
-
-/// The shortest fence, and the default of `spec.settings.ownerChecks.fence`, in seconds.
-const SHORTEST_FENCE: i64 = 24;
 
 /// Why no fence stops all processes of the source. Empty where the fence holds, as far as the garden knows.
 #[must_use]
@@ -89,7 +87,7 @@ pub(super) fn fence_seconds(shoot: &Shoot, source: Option<&Seed>) -> i64 {
     let entries = shoot.status.iter().flat_map(|status| &status.owner_checks);
     let of_source = source.and_then(|source| source.status.as_ref()?.owner_check_fence_seconds);
     let all = entries.filter_map(|entry| entry.fence_seconds).chain(of_source);
-    all.max().unwrap_or_default().max(SHORTEST_FENCE)
+    all.max().unwrap_or_default().max(SHORTEST_FENCE_SECONDS.into())
 }
 
 fn phase(status: &ShootStatus) -> Option<OwnershipPhase> {

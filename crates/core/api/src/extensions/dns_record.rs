@@ -6,6 +6,10 @@ use crate::{
     meta::SecretReference,
 };
 
+/// TTL of an owner record in seconds, for caches of resolvers. Owner checks bypass these caches
+/// (docs/understand/ownership.md).
+pub const OWNER_RECORD_TTL_SECONDS: u32 = 10;
+
 /// The name and the values of the record.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]

@@ -26,7 +26,7 @@ pub use bastion::{Bastion, BastionIngressPolicy, BastionSpec, BastionStatus};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use container_runtime::{ContainerRuntime, ContainerRuntimeSpec, ContainerRuntimeWorkerPool};
 pub use control_plane::{CloudControllerManager, ControlPlane, ControlPlaneSpec, NodeIPAM};
-pub use dns_record::{DNSRecord, DNSRecordSpec, DNSRecordStatus, RecordType};
+pub use dns_record::{DNSRecord, DNSRecordSpec, DNSRecordStatus, OWNER_RECORD_TTL_SECONDS, RecordType};
 pub use extension::{Extension, ExtensionSpec};
 pub use infrastructure::{
     Infrastructure, InfrastructureSpec, InfrastructureStatus, InfrastructureStatusNetworking,

@@ -53,7 +53,7 @@ pub(super) fn up_to_date(old: Option<&Condition>, period: Duration, now: &Time) 
         now.clone(),
     );
     if let Some(old) = old.filter(|old| old.status == new.status) {
-        if is_fresh(old) && old.message == new.message {
+        if is_fresh(old) && old.reason == new.reason && old.message == new.message {
             return None;
         }
         new.last_transition_time = old.last_transition_time.clone();

@@ -7,7 +7,7 @@
 
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, operation},
-    extensions::{DNSRecord, ExtensionObject, RecordType},
+    extensions::{DNSRecord, ExtensionObject, OWNER_RECORD_TTL_SECONDS, RecordType},
     gardencore::{Seed, Shoot, ShootStatus},
     meta::LastOperationState,
 };
@@ -24,9 +24,6 @@ use crate::{
     task::{DNS, ExternalSystems, PartTask},
     verbs::{Deploy, Destroy, Tasks},
 };
-
-/// TTL in seconds for caches of resolvers. Owner checks bypass these caches (docs/understand/ownership.md).
-const TTL: i64 = 10;
 
 /// The DNSRecord of the owner record.
 #[derive(Debug)]
@@ -235,7 +232,7 @@ pub(crate) async fn exists(residency: &Residency) -> Result<bool> {
 
 /// Adds the TTL and the epoch annotation of an owner record.
 fn in_epoch(mut record: DNSRecord, epoch: i64) -> DNSRecord {
-    record.spec.ttl = Some(TTL);
+    record.spec.ttl = Some(OWNER_RECORD_TTL_SECONDS.into());
     let annotations = record.annotations_mut();
     annotations.insert(OWNERSHIP_EPOCH.to_owned(), epoch.to_string());
     record
@@ -347,7 +344,7 @@ mod tests {
     fn it_says_its_epoch_and_is_short_lived() {
         let record = in_epoch(record("seed-a"), 1);
         assert_eq!(record.annotations()[OWNERSHIP_EPOCH], "1");
-        assert_eq!(record.spec.ttl, Some(TTL));
+        assert_eq!(record.spec.ttl, Some(10));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! concurrent writers, a writer that was stopped in between, and a late update all have the same result. The
 //! values that were read are outdated, the update changes nothing, and the new values are judged again.
 
+use api::extensions::OWNER_RECORD_TTL_SECONDS;
 use cloud_local::dns::{self, Server, TextRecord};
 use hickory_proto::{op::ResponseCode, rr::Name};
 use runtime::{Error, Result};
@@ -12,8 +13,6 @@ use tracing::info;
 
 use super::claim::{Changes, RecordClaim};
 
-/// Default TTL in seconds. Owner checks bypass every cache (docs/understand/ownership.md).
-const TTL: u32 = 10;
 /// Maximum attempts after concurrent writes. A writer that loses twice has lost to a later epoch, or is
 /// retried.
 const ATTEMPTS: usize = 3;
@@ -21,7 +20,9 @@ const ATTEMPTS: usize = 3;
 /// Writes the claim into the record. The write is refused for ever after a later epoch has begun, or after
 /// this epoch has ended.
 pub(super) async fn write(server: &Server, zone: &Name, claim: &RecordClaim, ttl: Option<i64>) -> Result<()> {
-    let ttl = ttl.and_then(|ttl| u32::try_from(ttl).ok()).unwrap_or(TTL);
+    let ttl = ttl
+        .and_then(|ttl| u32::try_from(ttl).ok())
+        .unwrap_or(OWNER_RECORD_TTL_SECONDS);
     for _ in 0..ATTEMPTS {
         // The epoch is read first. Otherwise the former owner could be combined with the epoch that a second
         // process of this seed has written meanwhile. That combination would be refused.
@@ -58,7 +59,7 @@ pub(super) async fn remove(server: &Server, zone: &Name, claim: &RecordClaim) ->
             info!(name = %claim.name, epoch = claim.epoch(), ?owner, "nothing of ours is there");
             return Ok(());
         };
-        if change(server, zone, &changes, TTL).await? {
+        if change(server, zone, &changes, OWNER_RECORD_TTL_SECONDS).await? {
             info!(name = %claim.name, epoch = claim.epoch(), "the owner record was removed");
             return Ok(());
         }
