@@ -45,7 +45,7 @@ pub const ALIVE_EVERY: Duration = Duration::from_secs(10);
 /// See [`ALIVE_EVERY`].
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(5);
 /// Timeout of a connection without traffic. Equal to the timeout of the seed's edge for a silent user
-/// connection, so that the tunnel never cuts off `kubectl logs -f` first.
+/// connection (`charts/seed/files/haproxy.cfg`), so that the tunnel never cuts off `kubectl logs -f` first.
 pub const IDLE: Duration = Duration::from_secs(65 * 60);
 /// Pause of an agent after the first failure; doubles up to [`LONGEST_PAUSE`].
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);

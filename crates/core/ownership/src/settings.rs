@@ -50,8 +50,8 @@ impl Silence {
 }
 
 /// The intervals and bounds of the owner check, as a Seed may set these. All defaults are those of
-/// docs/understand/ownership.md. `crates/dev/xtask/src/repeated_numbers.rs` compares all copies of the defaults, as
-/// in the definitions of Seeds and Etcds.
+/// docs/understand/ownership.md. A test compares the defaults with all copies, as in the definitions of Seeds
+/// and Etcds (`crates/dev/xtask/src/repeated_numbers.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// I: from the start of a check to the start of the next check.

@@ -15,6 +15,8 @@ mod links;
 mod modules;
 mod mutations;
 mod reference;
+#[cfg(test)]
+mod repeated_numbers;
 mod rights;
 mod sources;
 mod untested;
