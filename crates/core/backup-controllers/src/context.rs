@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use runtime::{
+    bounds::SharePercent,
     client::{Garden, Seed},
     controller::runner,
 };
@@ -19,6 +20,8 @@ pub struct Context {
     /// How long the backups of a deleted shoot are kept. Must be equal in every host, or the time changes
     /// when the controllers move between hosts.
     pub deletion_grace: Duration,
+    /// The part of the workers that the BackupEntries of a project may hold beside a second project.
+    pub project_share: SharePercent,
     /// Settings of the runner; its Events are written to the garden.
     pub runner: runner::Settings,
 }

@@ -22,7 +22,8 @@ use crate::{
 /// object is reconciled when an operation is requested, when the object is being deleted
 /// ([`operation::fingerprint`]), and after failures.
 ///
-/// The projects share the workers: a project whose cloud answers slowly delays no other project.
+/// The projects share the workers: a project whose cloud answers slowly delays no other project. The share is
+/// fixed, as providers have no flag for the share.
 pub async fn run<K, A>(provider: Provider, scope: Scope<K>, actuator: A, settings: runner::Settings)
 where
     K: ExtensionObject,

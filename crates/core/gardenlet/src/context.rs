@@ -68,6 +68,7 @@ impl Context {
             seed: self.seed.clone(),
             seed_name: self.seed_name.clone(),
             deletion_grace: self.config.backup_entry_grace(),
+            project_share: self.config.project_share(),
             runner: self.runner(),
         }
     }

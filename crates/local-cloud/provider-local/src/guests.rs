@@ -12,6 +12,7 @@ use futures::future::{BoxFuture, FutureExt};
 use leader_migration::Locks;
 use manager::PROVIDER_LOCAL;
 use runtime::{
+    bounds::SharePercent,
     client::{Cluster, Connection, Garden},
     controller::{Events, runner::Settings},
 };
@@ -101,6 +102,7 @@ impl Guests {
             seed: host.seed.clone(),
             seed_name: self.seed_name.clone(),
             deletion_grace: self.deletion_grace,
+            project_share: SharePercent::HALF,
             runner: Settings {
                 events: Events::of_seed(garden.client().clone(), MANAGER.0, seed_user(&self.seed_name)),
                 ..host.settings.clone()

@@ -20,7 +20,6 @@ use kube::{
 use placement::Operation;
 use runtime::{
     Error, Result,
-    bounds::SharePercent,
     client::Cluster,
     clock,
     controller::{Next, Reconciler, SharedWatch, runner},
@@ -69,10 +68,9 @@ pub async fn run(context: Arc<Context>) {
         ready(entry.map(|entry| ObjectRef::from_obj(entry.as_ref())))
     });
     let controller = controller.reconcile_on(changed);
-    let settings = context.runner.clone();
+    let (settings, share) = (context.runner.clone(), context.project_share);
     let store = here.store();
     let reconciler = Arc::new(BackupEntryController { context, here: store });
-    let share = SharePercent::HALF;
     let running = runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share);
     here.run_beside(running).await;
 }

@@ -8,6 +8,7 @@ use api::gardencore::BackupEntrySpec;
 use http::{Request, Response, StatusCode};
 use kube::{Client, client::Body};
 use runtime::{
+    bounds::SharePercent,
     client::{Garden, Permit, Seed},
     controller::Events,
     process::metrics::Metrics,
@@ -147,6 +148,7 @@ fn context(garden: Client) -> Context {
         seed: Seed::new(seed(), &permit),
         seed_name: "a".into(),
         deletion_grace: Duration::ZERO,
+        project_share: SharePercent::HALF,
         runner: settings,
     }
 }
