@@ -38,6 +38,7 @@
 //!   [`ControlPlane`]'s clients between tests; create new clients with [`ControlPlane::client`].
 
 mod chart;
+mod chart_flags;
 mod control_plane;
 mod crds;
 mod front;
@@ -63,6 +64,7 @@ mod wait;
 mod wait_bound;
 
 pub use chart::grant as grant_chart;
+pub use chart_flags::{flags_at_bounds, unset_flags};
 pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
 pub use front::Front;

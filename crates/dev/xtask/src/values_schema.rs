@@ -144,7 +144,7 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "pullPolicy" => json!({"enum": ["Always", "IfNotPresent", "Never"]}),
         "replicas" => number(0, 10),
         "maxUnavailable" => number(1, 10),
-        "concurrentSyncs" | "concurrentMigrations" => number(1, 1000),
+        "concurrentSyncs" | "concurrentMigrations" | "concurrentShootStateSyncs" => number(1, 1000),
         "projectSharePercent" => number(1, 100),
         "maxConnections" => number(1, 1_000_000),
         // Longer than two heartbeats of a gardenlet, with ten seconds each.
@@ -152,12 +152,20 @@ fn rule(key: &str) -> Result<Option<Value>> {
         // Longer than a restart of a gardenlet.
         "shootMonitorPeriodSeconds" => number(60, 86_400),
         "takeoverAfterSeconds" => number(0, 2_592_000),
-        "dnsTTLSeconds" => number(1, 86_400),
+        "dnsTTLSeconds" => number(1, 600),
+        "shootStateLimitMebibytes" => number(2, 10_240),
         "backupEntryDeletionGracePeriodHours" => or_nothing(number(0, 87_600), &[Value::Null]),
         "healthPort" => number(1, 65_535),
         "hostPort" => or_nothing(number(1, 65_535), &[Value::Null, empty]),
         "logLevel" => json!({"type": "string", "minLength": 1}),
-        "shootSyncPeriod" | "retryDuration" | "careSyncPeriod" | "conditionThreshold"
+        "shootSyncPeriod"
+        | "retryDuration"
+        | "careSyncPeriod"
+        | "conditionThreshold"
+        | "shootStateSyncDelay"
+        | "shootStateSyncMaxDelay"
+        | "shootStateSyncPeriod"
+        | "zoneCloseWithin"
         | "finalSnapshotWait" => text(DURATION),
         "etcdStorage" => quantity(),
         "name" | "namespace" | "service" | "serviceName" | "secretName" | "gardenIdentity"
