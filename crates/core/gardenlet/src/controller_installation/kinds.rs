@@ -168,6 +168,21 @@ mod tests {
 
     use super::*;
 
+    /// An extension is removed while no object of a known kind uses the extension.
+    #[test]
+    fn each_kind_of_extension_objects_is_known() {
+        let mut defined: Vec<String> = api::crds_of(api::Target::Seed)
+            .into_iter()
+            .filter(|definition| definition.spec.group == "extensions.gardener.cloud")
+            .map(|definition| definition.spec.names.kind)
+            // Extensions read a Cluster, and act on other kinds.
+            .filter(|kind| kind != "Cluster")
+            .collect();
+        defined.sort();
+        let known: Vec<String> = all().into_iter().map(|kind| kind.resource.kind).collect();
+        assert_eq!(known, defined);
+    }
+
     fn object(uid: &str) -> ConfigMap {
         let mut object = ConfigMap::default();
         object.metadata.uid = Some(uid.to_owned());
