@@ -20,7 +20,7 @@ use crate::{
     containers::statuses,
     names::{BACKUP_CONTAINER, ETCD_CONTAINER, INITIALIZE_CONTAINER},
     observed::Observed,
-    status::fence::was_told_to_end,
+    status::fenced_etcd::was_told_to_end,
 };
 
 /// Failed starts of a container before its pod is replaced. After the third start the kubelet has waited 10 s

@@ -14,7 +14,7 @@
 //! | `assignment` | the pure decision: main, migrated or unowned |
 //! | `plan`, `losses` | a manager's part in a migration, and controllers that the file takes away (RK-34) |
 //! | `flags`, `duration`, `print` | the settings, and a command line for the settings (feature `clap`) |
-//! | `run` | both locks, in order |
+//! | `both_locks` | the order of the two locks, and the end of the work under each lock |
 //! | `locks` | a whole process: the controllers under each lock |
 //! | `error` | errors with the remedy |
 //!
@@ -22,6 +22,7 @@
 //! `metrics` adds `Metrics::register` of the crate `lease`.
 
 mod assignment;
+mod both_locks;
 mod config;
 #[cfg(feature = "clap")]
 mod duration;
@@ -35,13 +36,13 @@ mod parse;
 mod plan;
 #[cfg(feature = "clap")]
 mod print;
-mod run;
 mod table;
 #[cfg(test)]
 #[cfg(all(feature = "clap", feature = "yaml"))]
 mod tests;
 
 pub use assignment::Assignment;
+pub use both_locks::run_with_leader_migration;
 pub use config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration, ResourceLock};
 pub use error::{ConfigError, FeatureGateError, FlagsError, Problem, ProblemKind, RunError};
 pub use flags::{Electors, FeatureGate, Flags};
@@ -49,5 +50,4 @@ pub use locks::Locks;
 pub use plan::{Migration, OnDisagreement};
 #[cfg(feature = "clap")]
 pub use print::{answer_if_asked, print_if_asked};
-pub use run::run_with_leader_migration;
 pub use table::{Alias, Manager, ManagerTable};

@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     assignment::{Assignment, assign_in_manager},
+    both_locks::run_with_leader_migration,
     error::{ConfigError, RunError},
     flags::{Electors, Flags},
     plan::{Migration, OnDisagreement},
-    run::run_with_leader_migration,
     table::{Manager, ManagerTable},
 };
 use lease::Metrics;

@@ -24,7 +24,7 @@ use runtime::{
 use crate::{
     Settings, configuration_problem,
     controllers::controller_leaders::{self, Stage, current_stage},
-    extensions::close_deadline::CloseDeadline,
+    extensions::shared_close_deadline::SharedCloseDeadline,
     nodes::check_room,
     ownership::{opened_epoch, owner_claim, owner_terms},
     residency::{Residency, Tenant},
@@ -59,7 +59,7 @@ pub struct Facts {
     pub isolation: Isolation,
     /// Latest time to close the network of the isolated zone. Follows the Shoot while a flow runs; no task of
     /// a flow sets the time.
-    pub close_deadline: CloseDeadline,
+    pub close_deadline: SharedCloseDeadline,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
     /// Operation of the flow.
@@ -117,7 +117,7 @@ impl Facts {
         let facts = Self {
             stage,
             owner_check,
-            close_deadline: CloseDeadline::recorded(&shoot),
+            close_deadline: SharedCloseDeadline::recorded(&shoot),
             shoot_state_cache: ShootStateCache::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
             garden,

@@ -3,7 +3,7 @@
 
 mod all;
 mod decision;
-mod fence;
+mod fence_forecast;
 mod order;
 mod report;
 mod settings;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
 
-use super::fence;
+use super::fence_forecast;
 use crate::{age::age, session::SeedReading, table::Branch};
 
 /// The objects of the garden that a report is made of.
@@ -59,7 +59,7 @@ impl TakeoverReport {
         let shoot = &*evidence.shoot;
         let status = shoot.status.as_ref()?;
         let from = status.seed_name.clone().filter(|seed| !seed.is_empty())?;
-        let mut obstacles: Vec<String> = fence::unsaved(shoot).into_iter().collect();
+        let mut obstacles: Vec<String> = fence_forecast::unsaved(shoot).into_iter().collect();
         if shoot.metadata.deletion_timestamp.is_some() {
             obstacles.push("the shoot is being deleted".to_owned());
         }
@@ -68,7 +68,7 @@ impl TakeoverReport {
         }
         let fence = match (evidence.source.seed(), evidence.destination.seed()) {
             _ if evidence.source_is_off => Vec::new(),
-            (Some(source), Some(destination)) => fence::obstacles(shoot, source, destination),
+            (Some(source), Some(destination)) => fence_forecast::obstacles(shoot, source, destination),
             // The garden decides: the caller may have no right to read Seeds.
             _ => Vec::new(),
         };
@@ -83,8 +83,8 @@ impl TakeoverReport {
             source: describe_source(&evidence.source, &from, now),
             loss: expected_loss(evidence, &from, now),
             fence_holds,
-            fence_seconds: fence::fence_seconds(shoot, evidence.source.seed()),
-            unfenced_processes: fence::unfenced_processes(shoot, &from),
+            fence_seconds: fence_forecast::fence_seconds(shoot, evidence.source.seed()),
+            unfenced_processes: fence_forecast::unfenced_processes(shoot, &from),
             obstacles,
             source_is_off: evidence.source_is_off,
             from,

@@ -13,7 +13,7 @@ use sidecar_protocol::{SidecarHealth, SidecarOwnership, SnapshotterPhase};
 
 use super::{
     copy::{BACKUPS_COPIED, is_complete},
-    fence,
+    fenced_etcd,
     past::{HAS_DATA, has_data},
     volume_loss,
 };
@@ -104,7 +104,7 @@ struct Judged {
 }
 
 impl Judged {
-    fn new(type_: &'static str, (status, reason, message): fence::Word) -> Self {
+    fn new(type_: &'static str, (status, reason, message): fenced_etcd::Word) -> Self {
         Self {
             type_,
             status,
@@ -161,15 +161,16 @@ fn of_member(basis: Basis<'_>, before: &[EtcdCondition]) -> Vec<Judged> {
 }
 
 /// `None` for a stopped etcd, unless its process may still run and outlasts a fence.
-fn ownership_verified(basis: Basis<'_>, before: &[EtcdCondition]) -> Option<fence::Word> {
+fn ownership_verified(basis: Basis<'_>, before: &[EtcdCondition]) -> Option<fenced_etcd::Word> {
     let check = basis.backup.owner_check.as_ref()?;
     let told = before.iter().find(|told| told.type_ == OWNERSHIP_VERIFIED);
     let told = told.map(|told| told.reason.as_str());
     if basis.replicas > 0 {
         let said = basis.observed.ownership.as_ref();
-        return Some(fence::verified(check, said, told));
+        return Some(fenced_etcd::verified(check, said, told));
     }
-    (told.is_some_and(fence::is_outlasting) && !basis.observed.members.is_empty()).then(fence::stopping)
+    (told.is_some_and(fenced_etcd::is_outlasting) && !basis.observed.members.is_empty())
+        .then(fenced_etcd::stopping)
 }
 
 fn ready(basis: Basis<'_>) -> Judged {
@@ -180,7 +181,7 @@ fn ready(basis: Basis<'_>) -> Judged {
     } else if basis.observed.members.iter().any(is_pod_ready) {
         ("True", "Quorate", "Clients can read and write.")
     } else if let Some(fence) = basis.fence() {
-        return Judged::new(READY, ("False", "Fenced", fence::describe(fence)));
+        return Judged::new(READY, ("False", "Fenced", fenced_etcd::describe(fence)));
     } else {
         ("False", "QuorumLost", "No member is ready.")
     };
@@ -198,7 +199,10 @@ fn all_members_ready(basis: Basis<'_>) -> Judged {
     } else if ready_members(basis.observed) >= basis.replicas {
         ("True", "AllMembersReady", "Every member is ready.")
     } else if let Some(fence) = basis.fence() {
-        return Judged::new(ALL_MEMBERS_READY, ("False", "Fenced", fence::describe(fence)));
+        return Judged::new(
+            ALL_MEMBERS_READY,
+            ("False", "Fenced", fenced_etcd::describe(fence)),
+        );
     } else {
         ("False", "NotAllMembersReady", "A member is missing or not ready.")
     };
@@ -215,7 +219,7 @@ fn all_members_ready(basis: Basis<'_>) -> Judged {
 fn backup_ready(basis: Basis<'_>) -> Judged {
     let said = basis.observed.sidecar.as_ref();
     if let Some(fence) = basis.fence() {
-        return Judged::new(BACKUP_READY, fence::backups(fence, said));
+        return Judged::new(BACKUP_READY, fenced_etcd::backups(fence, said));
     }
     let etcd_ready = basis
         .observed

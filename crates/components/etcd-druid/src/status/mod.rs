@@ -6,12 +6,12 @@ mod begun;
 pub mod condition;
 pub mod copy;
 pub mod failure;
-pub mod fence;
+pub mod fenced_etcd;
 pub mod past;
 mod volume_loss;
 
 #[cfg(test)]
-mod fence_tests;
+mod fenced_etcd_tests;
 #[cfg(test)]
 mod tests;
 
@@ -166,7 +166,7 @@ fn failures(
         (&observed.members, INITIALIZE_CONTAINER)
     };
     let now = if observed.ownership.as_ref().is_some_and(SidecarOwnership::fences) {
-        failure::of_pods(&fence::without_told_etcd(pods))
+        failure::of_pods(&fenced_etcd::without_told_etcd(pods))
     } else {
         failure::of_pods(pods)
     };
@@ -245,8 +245,8 @@ fn last_operation(
         (None, false) if copies => ("Processing", "Copying backups.".to_owned()),
         (None, false) => match fence {
             // The controller has no further work for this etcd.
-            Some(fence) if fence.is_lost() => ("Succeeded", fence::describe(fence)),
-            Some(fence) => ("Processing", fence::describe(fence)),
+            Some(fence) if fence.is_lost() => ("Succeeded", fenced_etcd::describe(fence)),
+            Some(fence) => ("Processing", fenced_etcd::describe(fence)),
             None => ("Processing", "Waiting until etcd runs as specified.".to_owned()),
         },
     };

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 use sidecar_protocol::InitializeSummary;
 
-use super::{copy::can_be_written, fence};
+use super::{copy::can_be_written, fenced_etcd};
 use crate::{containers::final_messages, names::INITIALIZE_CONTAINER};
 
 /// How long a loss is reported. Nobody can undo a loss, and a condition that stays for ever hides the next
@@ -48,7 +48,7 @@ fn reported(pods: &[Pod]) -> impl Iterator<Item = VolumeLoss> {
 }
 
 /// Type and content of the condition.
-pub(super) fn judge(loss: &VolumeLoss) -> (&'static str, fence::Word) {
+pub(super) fn judge(loss: &VolumeLoss) -> (&'static str, fenced_etcd::Word) {
     (DATA_COMPLETE, ("False", VOLUME_LOST, describe(loss)))
 }
 

@@ -22,7 +22,7 @@ use super::{
     health,
     machines::Machines,
     manager,
-    write::{There, all},
+    write::{MachineObjects, all},
 };
 use crate::{Context, Released, forced};
 
@@ -36,7 +36,7 @@ const MOST_TRIES: usize = 5;
 /// Removes all objects. First the MachineDeployments and MachineSets, then the machines, by the
 /// machine-controller-manager; then the remaining objects and the machine-controller-manager.
 pub async fn delete<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<()> {
-    let there = There::for_worker(context)?;
+    let there = MachineObjects::for_worker(context)?;
     let left = all(&there.machines).await?;
     if !left.is_empty() {
         // The machine-controller-manager must run to remove the machines, also after an earlier attempt, or
@@ -77,7 +77,7 @@ pub async fn force_delete<M: Machines>(machines: &M, context: &Context<Worker>) 
     if tried.left_behind.is_empty() {
         return Ok(tried);
     }
-    let there = There::for_worker(context)?;
+    let there = MachineObjects::for_worker(context)?;
     let namespace = there.namespace.clone();
     // No controller may act on released objects.
     let stopped = forced::attempt("the machine manager's pod", || {
@@ -101,7 +101,7 @@ fn sentence(machine: &Machine, why: &str) -> String {
 
 /// Releases the objects that are useless without machines. No machine is left, so no finalizer protects a
 /// resource.
-async fn forget(there: &There) -> Result<()> {
+async fn forget(there: &MachineObjects) -> Result<()> {
     let_all_go(&there.deployments).await?;
     let_all_go(&there.sets).await?;
     let_all_go(&there.classes).await?;

@@ -126,7 +126,7 @@ impl Grown {
 
 /// Prepares the deployment of an isolated zone for the deletion: the Nodes accept no new pods, and existing
 /// pods get a bounded time to leave.
-pub fn is_left(deployment: &mut MachineDeployment) {
+pub fn prepare_to_leave(deployment: &mut MachineDeployment) {
     let spec = deployment.spec.template.spec.get_or_insert_default();
     let bound = spec
         .drain_timeout
@@ -243,8 +243,8 @@ mod tests {
         ] {
             let mut left = deployment(1);
             left.spec.template.spec.as_mut().unwrap().drain_timeout = bound.map(str::to_owned);
-            is_left(&mut left);
-            is_left(&mut left);
+            prepare_to_leave(&mut left);
+            prepare_to_leave(&mut left);
             let spec = json!(left.spec.template.spec);
             assert_eq!(spec["drainTimeout"], is);
             assert_eq!(

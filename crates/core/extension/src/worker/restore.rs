@@ -36,7 +36,7 @@ use super::{
     machines::Machines,
     manager,
     wanted::USER_DATA,
-    write::{There, all},
+    write::{MachineObjects, all},
 };
 use crate::Context;
 
@@ -64,7 +64,7 @@ pub async fn restore<M: Machines>(_: &M, context: &Context<Worker>) -> Result<()
         );
         Error::config(ErrorCode::ErrConfigurationProblem, message)
     })?;
-    let there = There::for_worker(context)?;
+    let there = MachineObjects::for_worker(context)?;
     Box::pin(manager::stop(&context.seed, context.manager, &there.namespace)).await?;
     make(context, &there, &state).await?;
     let workers: Api<Worker> = context.seed.namespaced(&there.namespace);
@@ -94,7 +94,10 @@ async fn may_be_empty(context: &Context<Worker>) -> Result<()> {
     if was_done || context.object.spec.pools.is_empty() {
         return Ok(());
     }
-    if !all(&There::for_worker(context)?.deployments).await?.is_empty() {
+    if !all(&MachineObjects::for_worker(context)?.deployments)
+        .await?
+        .is_empty()
+    {
         return Ok(());
     }
     let message = format!(
@@ -105,7 +108,7 @@ async fn may_be_empty(context: &Context<Worker>) -> Result<()> {
     Err(Error::config(ErrorCode::ErrConfigurationProblem, message))
 }
 
-async fn make(context: &Context<Worker>, there: &There, state: &MachineState) -> Result<()> {
+async fn make(context: &Context<Worker>, there: &MachineObjects, state: &MachineState) -> Result<()> {
     let user_data = there.user_data(context).await?;
     for class in &state.machine_classes {
         create(&there.secrets, &secret_of(class, &user_data)).await?;
@@ -184,7 +187,7 @@ fn status_of(carried: &Machine) -> Option<Value> {
 /// state. `None` without a set: the name is not in use.
 async fn made_deployment(
     context: &Context<Worker>,
-    there: &There,
+    there: &MachineObjects,
     name: &str,
     carried: &MachineDeploymentState,
 ) -> Result<Option<MachineDeployment>> {

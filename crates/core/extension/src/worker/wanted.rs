@@ -52,9 +52,9 @@ pub struct PoolObjects {
     pub deployment: MachineDeployment,
     /// The entry in `status.machineDeployments`.
     pub status: WorkerMachineDeployment,
-    /// The deployment is in the isolated zone, and is deleted when the remaining deployments have grown. The
-    /// status does not list the deployment any more.
-    pub is_left: Option<Begun>,
+    /// Set in the isolated zone: the deployment is deleted when the remaining deployments have grown, and is
+    /// not in the status.
+    pub leaving: Option<Begun>,
 }
 
 /// The existing objects and known facts.
@@ -287,7 +287,7 @@ impl PoolZone<'_> {
             class: self.class(worker, around.namespace, class)?,
             secret: self.secret(around)?,
             deployment: self.deployment(replicas, has_grown)?,
-            is_left: self.begun.filter(|_| self.is_left),
+            leaving: self.begun.filter(|_| self.is_left),
             status: WorkerMachineDeployment {
                 name: self.name.to_owned(),
                 minimum,
@@ -368,7 +368,7 @@ impl PoolZone<'_> {
             },
         }))?;
         if self.is_left {
-            isolation::is_left(&mut deployment);
+            isolation::prepare_to_leave(&mut deployment);
         }
         Ok(deployment)
     }

@@ -205,7 +205,7 @@ fn summarize(all: &[PoolObjects]) -> Vec<(String, i32, Option<[i32; 2]>)> {
     let of = |one: &PoolObjects| {
         let name = one.deployment.name_any().replace("shoot--dev--one-a-", "");
         let bounds = one
-            .is_left
+            .leaving
             .is_none()
             .then_some([one.status.minimum, one.status.maximum]);
         (name, one.deployment.spec.replicas.unwrap(), bounds)
@@ -236,7 +236,7 @@ fn a_zone_is_left_and_filled_again() {
             ("z3".to_owned(), 3, Some([3, 3])),
         ];
         assert_eq!(summarize(&all), expected);
-        assert_eq!(all[1].is_left.unwrap().machines, 6);
+        assert_eq!(all[1].leaving.unwrap().machines, 6);
         for (one, old) in all.iter().zip(&before) {
             let class = |deployment: &MachineDeployment| deployment.spec.template.spec.clone().unwrap().class;
             assert_eq!(class(&one.deployment), class(old), "no machine is replaced");

@@ -1,4 +1,12 @@
-//! Writes the machine objects of a Worker, and waits until the machines match.
+//! Writes the machine objects of a Worker, and waits until the machines match. `reconcile` has the order:
+//!
+//! 1. classes and deployments are written (`wanted`); a deployment that terminates is written again when the
+//!    predecessor is gone (`recreate_terminated`);
+//! 2. the status lists the deployments (`report_deployments`), and the machine-controller-manager is deployed;
+//! 3. new machines are awaited (`until_ready`; `health` has the reasons), then old machines go
+//!    (`await_machines`). With an isolated zone, the budget ends this wait;
+//! 4. after a failback, zones shrink to their former sizes (`end_failback`);
+//! 5. classes without a deployment are removed (`prune`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,7 +48,7 @@ const MISSING_OBJECT_REQUEUE: Duration = Duration::from_secs(5);
 
 /// Runs a complete reconcile.
 pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<()> {
-    let there = There::for_worker(context)?;
+    let there = MachineObjects::for_worker(context)?;
     let existing: Vec<MachineDeployment> = all(&there.deployments).await?;
     let hibernated = context.is_hibernated();
     let id = context.object.spec.isolated_zone_id.as_deref();
@@ -61,7 +69,7 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
 
     let terminating = terminating(&existing);
     let written = there.write(context, &wanted, &terminating).await?;
-    tell(context, &wanted, isolated.as_deref()).await?;
+    report_deployments(context, &wanted, isolated.as_deref()).await?;
     let gone: Vec<_> = existing
         .iter()
         .filter(|old| {
@@ -105,7 +113,7 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
         ),
         deadline,
     };
-    let arrived = match Box::pin(there.arrive(context, &wanted, pending)).await {
+    let arrived = match Box::pin(there.await_machines(context, &wanted, pending)).await {
         Ok(arrived) => arrived,
         Err(error) => return Err(there.explained(error).await),
     };
@@ -175,7 +183,7 @@ struct Arrived {
 }
 
 /// The machine objects of the shoot.
-pub struct There {
+pub struct MachineObjects {
     /// The shoot's technical id.
     pub namespace: String,
     /// Secrets.
@@ -190,7 +198,7 @@ pub struct There {
     pub machines: Api<Machine>,
 }
 
-impl There {
+impl MachineObjects {
     /// In the namespace of this Worker.
     pub fn for_worker(context: &Context<Worker>) -> Result<Self> {
         let (seed, namespace) = (&context.seed, context.namespace()?);
@@ -236,7 +244,7 @@ impl There {
             context.manager.apply(&self.classes, &one.class).await?;
         }
         let mut written = BTreeMap::new();
-        let (left, staying): (Vec<_>, Vec<_>) = wanted.iter().partition(|one| one.is_left.is_some());
+        let (left, staying): (Vec<_>, Vec<_>) = wanted.iter().partition(|one| one.leaving.is_some());
         for one in left {
             self.apply(context, one).await?;
         }
@@ -257,7 +265,7 @@ impl There {
     }
 
     /// Recreates the deployments whose predecessors terminated at the begin of the operation.
-    async fn remake(
+    async fn recreate_terminated(
         &self,
         context: &Context<Worker>,
         wanted: &[PoolObjects],
@@ -288,17 +296,17 @@ impl There {
 
     /// Waits for new machines, then deletes old machines. Machines of an isolated zone are deleted when their
     /// pods find a place elsewhere, or after the timeout of that wait.
-    async fn arrive(
+    async fn await_machines(
         &self,
         context: &Context<Worker>,
         wanted: &[PoolObjects],
         mut pending: PendingChanges<'_>,
     ) -> Result<Arrived> {
         let end = Instant::now() + READY_WITHIN;
-        let remade = self.remake(context, wanted, &mut pending, end).await;
+        let remade = self.recreate_terminated(context, wanted, &mut pending, end).await;
         let left: Vec<_> = wanted
             .iter()
-            .filter_map(|one| Some((one, one.is_left?)))
+            .filter_map(|one| Some((one, one.leaving?)))
             .collect();
         let pods_first = pending.pods_first && (!left.is_empty() || pending.deadline.is_some());
         let ready = match remade {
@@ -461,8 +469,12 @@ pub async fn all<K: apply::Object>(api: &Api<K>) -> Result<Vec<K>> {
 }
 
 /// Written before the wait for machines: the gardenlet sets up a cluster autoscaler from the status.
-async fn tell(context: &Context<Worker>, wanted: &[PoolObjects], isolated: Option<&str>) -> Result<()> {
-    let staying = wanted.iter().filter(|one| one.is_left.is_none());
+async fn report_deployments(
+    context: &Context<Worker>,
+    wanted: &[PoolObjects],
+    isolated: Option<&str>,
+) -> Result<()> {
+    let staying = wanted.iter().filter(|one| one.leaving.is_none());
     let deployments: Vec<_> = staying.map(|one| &one.status).collect();
     let status = json!({
         "machineDeployments": deployments, "machineDeploymentsLastUpdateTime": clock::now_k8s(),

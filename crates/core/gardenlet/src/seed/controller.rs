@@ -41,7 +41,7 @@ use super::{
     conditions::{
         ComponentDeployment, backup_bucket, edge_address, emergency_stop, gardenlet, system_components,
     },
-    fence::{self, FenceReport},
+    fence_report::{self, FenceReport},
     lease::LEASE_DURATION,
     leftovers,
     without_shoots::{self, SeedUse},
@@ -220,7 +220,7 @@ impl SeedController {
 
     /// Shoots are read only if the fence becomes shorter.
     async fn fence_to_tell(&self, seed: &Seed) -> Result<Option<i64>> {
-        let (given, before) = match fence::plan_report(seed) {
+        let (given, before) = match fence_report::plan_report(seed) {
             FenceReport::Now(given) => return Ok(given),
             FenceReport::Shorter { given, before } => (given, before),
         };

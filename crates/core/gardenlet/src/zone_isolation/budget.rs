@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use api::gardencore::{Shoot, shoot::ShootStatus};
-use parts::{CloseDeadline, Deploy, Facts, SubnetIsolation, Workers};
+use parts::{Deploy, Facts, SharedCloseDeadline, SubnetIsolation, Workers};
 use placement::{
     Isolation,
     isolation::{asked_zone, has_deadline},
@@ -45,7 +45,7 @@ pub(crate) async fn begin(f: &mut Facts, config: &Config, status_writer: &Status
     if has_deadline(&written, &zone) {
         f.isolation = Isolation::CutOff(zone);
     }
-    f.close_deadline.adopt(&CloseDeadline::recorded(&written));
+    f.close_deadline.adopt(&SharedCloseDeadline::recorded(&written));
     let status = written.status.as_ref();
     let recorded = status.and_then(|status| status.zone_isolation.clone());
     if let Some(status) = Arc::make_mut(&mut f.shoot).status.as_mut() {

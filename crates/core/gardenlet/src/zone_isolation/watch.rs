@@ -12,7 +12,7 @@ use api::{
 };
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
-use parts::{CloseDeadline, Facts, SubnetIsolation, Workers};
+use parts::{Facts, SharedCloseDeadline, SubnetIsolation, Workers};
 use placement::{
     Isolation, Operation,
     isolation::{asked_zone, has_deadline, recorded},
@@ -146,7 +146,7 @@ async fn overtaken(f: &Facts) -> Error {
         let Some(shoot) = shoot else {
             return WaitState::Wait("the Shoot is gone".into());
         };
-        f.close_deadline.adopt(&CloseDeadline::recorded(shoot));
+        f.close_deadline.adopt(&SharedCloseDeadline::recorded(shoot));
         let is_admitted = asked.is_some_and(|zone| has_deadline(shoot, zone));
         if asked_zone(shoot) != asked || (is_refused && is_admitted) {
             WaitState::Done

@@ -1,6 +1,5 @@
 //! Resources that providers and further extensions reconcile.
 
-pub(crate) mod close_deadline;
 pub(crate) mod control_plane;
 pub(crate) mod dns_records;
 pub(crate) mod dynamic;
@@ -8,4 +7,5 @@ pub(crate) mod further_extensions;
 pub(crate) mod infrastructure;
 pub(crate) mod kinds;
 pub mod resource;
+pub(crate) mod shared_close_deadline;
 pub(crate) mod subnet_isolation;

@@ -10,13 +10,13 @@ pub(crate) mod forced_machines;
 mod kubelet;
 pub(crate) mod machine;
 mod machine_image;
+pub(crate) mod machines_lost_by_force;
 mod network;
 mod operating_system_config;
 mod pools;
 mod rights;
 mod room;
 mod stale;
-pub(crate) mod unrestored_machines;
 mod workers;
 
 pub use container_runtimes::ContainerRuntimes;

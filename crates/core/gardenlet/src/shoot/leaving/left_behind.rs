@@ -6,7 +6,7 @@
 
 use api::gardencore::Shoot;
 use kube::ResourceExt;
-use parts::{tenant, unrestored_machines};
+use parts::{machines_lost_by_force, tenant};
 use placement::{Journey, Operation, journey, names};
 use runtime::Result;
 use tracing::warn;
@@ -27,7 +27,7 @@ pub(crate) async fn of_move(context: &Context, shoot: &Shoot, operation: Operati
     };
     let residency = leave::residency(context, id.to_owned(), tenant(shoot));
     let mut left = vec![outside(id)];
-    left.extend(unrestored_machines(&context.garden, &residency, shoot).await?);
+    left.extend(machines_lost_by_force(&context.garden, &residency, shoot).await?);
     Ok(left)
 }
 

@@ -281,7 +281,7 @@ fn facts(connection: Connection, permit: &Permit) -> Result<Facts> {
             namespace: names.technical_id.clone(),
             tenant: tenant(&shoot),
         },
-        close_deadline: parts::CloseDeadline::recorded(&shoot),
+        close_deadline: parts::SharedCloseDeadline::recorded(&shoot),
         shoot: Arc::new(shoot),
         project: Project {
             metadata: named("project"),

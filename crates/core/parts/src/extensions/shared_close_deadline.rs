@@ -17,9 +17,9 @@ use tokio::sync::watch;
 
 /// The deadline of the failover that is under way. Clones share the deadline.
 #[derive(Clone, Debug)]
-pub struct CloseDeadline(Arc<watch::Sender<Option<Timestamp>>>);
+pub struct SharedCloseDeadline(Arc<watch::Sender<Option<Timestamp>>>);
 
-impl CloseDeadline {
+impl SharedCloseDeadline {
     /// The deadline in the Shoot's status. `None` without a failover in progress. An isolated zone that is
     /// closed and empty has no deadline, so that the Worker waits for the machines of the remaining zones as
     /// usual.
@@ -81,7 +81,7 @@ mod tests {
             ("Failover", "Aborting", None),
             ("Failback", "InProgress", None),
         ] {
-            let deadline = CloseDeadline::recorded(&shoot(phase, status)).annotation();
+            let deadline = SharedCloseDeadline::recorded(&shoot(phase, status)).annotation();
             assert_eq!(deadline.as_deref(), expected, "{phase} {status}");
         }
     }

@@ -25,7 +25,7 @@ use crate::{
 
 /// A sentence for each machine of the ShootState that this seed has never had. Must be called before any
 /// machine is deleted: the ShootState also lists machines that the machine manager has deleted since.
-pub async fn unrestored_machines(
+pub async fn machines_lost_by_force(
     garden: &Garden,
     residency: &Residency,
     shoot: &Shoot,
