@@ -33,7 +33,7 @@ struct Bundle {
 impl Bundle {
     fn add(&mut self, read: Result<Value, Failure>) {
         match read {
-            Ok(object) => self.items.push(without_secrets(object)),
+            Ok(object) => self.items.push(without_bookkeeping(object)),
             Err(failure) => self.not_read.push(failure.to_string()),
         }
     }
@@ -42,7 +42,7 @@ impl Bundle {
         match Box::pin(events(session, namespace, &uid.unwrap_or_default())).await {
             Ok(events) => self
                 .items
-                .extend(events.iter().map(|event| without_secrets(to_json(event)))),
+                .extend(events.iter().map(|event| without_bookkeeping(to_json(event)))),
             Err(failure) => self.not_read.push(failure.to_string()),
         }
     }
@@ -131,7 +131,7 @@ fn to_json(object: &impl Serialize) -> Value {
 }
 
 /// The object without fields that are of no help, or that may repeat content of a Secret.
-fn without_secrets(mut object: Value) -> Value {
+fn without_bookkeeping(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -150,7 +150,7 @@ mod tests {
     fn managed_fields_and_the_last_applied_object_are_left_out() {
         let object = json!({"metadata": {"name": "demo", "managedFields": [{}], "annotations": {LAST_APPLIED: "x", "a": "b"}}});
         assert_eq!(
-            without_secrets(object),
+            without_bookkeeping(object),
             json!({"metadata": {"name": "demo", "annotations": {"a": "b"}}})
         );
     }

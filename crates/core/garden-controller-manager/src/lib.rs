@@ -1,18 +1,23 @@
 //! The controllers that look at the whole garden: projects, the life of seeds, and whether a move may begin.
 //!
-//! | part | acts on | promises |
+//! | module | acts on | promises |
 //! |---|---|---|
-//! | [`backup_entry_placement`] | Shoot | the backups of a shoot follow it to its new seed, and never go before it |
-//! | [`controller_registration`] | Seed | it gets the extensions that its shoots need, and loses them when nothing needs them |
-//! | [`project`] | Project | a namespace with the right labels; none is taken away while shoots or their backups are in it |
-//! | [`seed`] | Seed | a seed whose gardenlet is silent is `GardenletReady=Unknown` within the monitor period |
-//! | [`shoot_hibernation`] | Shoot | it falls asleep and wakes up at the times of its schedules |
-//! | [`shoot_kubeconfig`] | Shoot | the Secret for its kubeconfig, which no seed may make |
-//! | [`shoot_migration`] | Shoot | whether a move may begin, what to do if not (I8), whereto, and with which specification |
-//! | [`shoot_placement`] | Shoot | a Shoot that no seed will ever take says so |
-//! | [`shoot_takeover`] | Shoot | a shoot whose seed is dead is given to the one that is wanted, on consent and never beside a live one |
-//! | [`shoot_zone_expiry`] | Shoot | a zone that was cut off until a time is taken back when that has come |
-//! | [`shoot_state`] | Shoot, ShootState | what a move carries is not lost before the move is over, and gone after it |
+//! | [`backup_entry_placement`] | Shoot | the backups of a shoot follow the shoot, and never go first |
+//! | [`controller_registration`] | Seed | a seed has the extensions that its shoots need |
+//! | [`project`] | Project | a namespace with the labels, for as long as shoots or backups are inside |
+//! | [`seed`] | Seed | a silent seed is `GardenletReady=Unknown`; condition `OwnerServersAgree` |
+//! | [`shoot_domain`] | Shoot | the domain of a shoot belongs to a single Shoot |
+//! | [`shoot_hibernation`] | Shoot | a shoot sleeps and wakes up at the times of its schedules |
+//! | [`shoot_kubeconfig`] | Shoot | the Secret for the kubeconfig, which no seed may create |
+//! | [`shoot_migration`] | Shoot | whether a move may begin (I8), with which destination and specification |
+//! | [`shoot_placement`] | Shoot | a Shoot that no seed will ever take has a report |
+//! | [`shoot_state`] | Shoot, ShootState | the state that a move carries lives until the end of the move |
+//! | [`shoot_takeover`] | Shoot | the takeover from a dead seed, on consent, and never beside a live seed |
+//! | [`shoot_version`] | Shoot | an incomplete version of Kubernetes is completed |
+//! | [`shoot_zone_expiry`] | Shoot | the isolation of a zone ends at its time |
+//!
+//! `controllers` starts the controllers with the shared input of `context`. `shoots` and `backup_entries` have
+//! the shared watches, `changes` the keys that a change concerns, and `config` the flags.
 
 pub mod backup_entries;
 pub mod backup_entry_placement;

@@ -1,5 +1,7 @@
 //! May a seed host a shoot at all? By the deletion, taints and labels of the Seed, and the selectors of Shoot
-//! and CloudProfile. A takeover ignores these rules, as the shoot would be lost without the takeover.
+//! and CloudProfile. A takeover ignores taints and selectors, as the shoot would be lost without the
+//! takeover. A destination in deletion is refused for a takeover, too, by `judge` in
+//! `crates/core/garden-controller-manager/src/shoot_migration/preflight.rs`.
 
 use api::gardencore::{CloudProfile, Seed, Shoot, shoot::SeedSelector};
 use kube::{

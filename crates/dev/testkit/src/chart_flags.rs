@@ -1,4 +1,4 @@
-//! The flags that the Deployment of a chart passes to a process, for a comparison with the flags of the process.
+//! The flags that the Deployment of a chart passes to a process, for a comparison with the process.
 
 use std::{fs, path::Path};
 
@@ -44,7 +44,7 @@ pub fn flags_at_bounds(chart: &str) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// Name of the flag, and path of the value, of `--name={{ .Values.path }}` and `--name={{ int .Values.path }}`.
+/// Name of the flag and path of the value, from `--name={{ .Values.path }}`, also with `int`.
 fn flag_of_value(flag: &str) -> Option<(&str, &str)> {
     let (name, expression) = flag.split_once("={{")?;
     let expression = expression.strip_suffix("}}")?.trim();

@@ -1,5 +1,5 @@
 //! Numbers that files of different kinds repeat: code, CEL rules, flags, charts, the edge, and pages. No
-//! constant reaches all of these files, so a test compares the copies. A change of a number changes each copy.
+//! constant reaches all of these files, so a test compares the copies. A change affects each copy.
 
 #![allow(clippy::unwrap_used)]
 

@@ -3,10 +3,23 @@
 //!
 //! The state of a drain is in the Seed (cordon) and in the Shoots alone. A repeated command finds moves that
 //! are under way, waits for these moves within the same bound, and goes on with the rest.
+//!
+//! | file | content |
+//! |---|---|
+//! | `request` | the request of the user |
+//! | `survey` | reads the Seeds and the Shoots, and checks the seeds |
+//! | `classification` | the share of a shoot in the drain, its progress, and the withdrawal of a request |
+//! | `assignment` | the destinations with room |
+//! | `planning` | asks the garden by dry runs, and builds the plan |
+//! | `plan` | the plan as text and as JSON |
+//! | `execution` | requests the moves within the bound, and waits |
+//! | `outcome` | the results as text and as JSON |
+//!
+//! A single move is in the folder `moves` of the plugin.
 
 mod assignment;
 mod classification;
-mod moves;
+mod execution;
 mod outcome;
 mod plan;
 mod planning;
@@ -58,8 +71,8 @@ pub async fn drain(
     Box::pin(cordon::set(session, request.from, true)).await?;
     report(&format!("seed {} is cordoned", request.from));
     let mut outcomes = plan.left_out.clone();
-    outcomes.extend(Box::pin(moves::carry_out(session, request, work, report)).await);
-    outcomes.extend(Box::pin(moves::newcomers(session, request.from, &outcomes)).await?);
+    outcomes.extend(Box::pin(execution::carry_out(session, request, work, report)).await);
+    outcomes.extend(Box::pin(execution::newcomers(session, request.from, &outcomes)).await?);
     let is_incomplete = outcomes.iter().any(|outcome| !outcome.result.has_left());
     let text = outcome::render_outcomes(request.from, &outcomes);
     let json = json!({"plan": plan, "requested": true, "shoots": outcomes});

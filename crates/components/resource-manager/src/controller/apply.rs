@@ -1,4 +1,5 @@
-//! Applies the objects of a ManagedResource.
+//! Applies a ManagedResource: reads the manifests, applies the objects by phase, prunes, and decides the
+//! result. `send.rs` has the requests for an object.
 
 use std::sync::Arc;
 

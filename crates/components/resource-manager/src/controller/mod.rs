@@ -1,4 +1,15 @@
 //! The controller of ManagedResources: finds the cluster, applies or deletes, and reports.
+//!
+//! | file | content |
+//! |---|---|
+//! | `apply` | a whole ManagedResource, in the phases of `object/order.rs`, and the result |
+//! | `place` | the kind and scope of each object in the cluster |
+//! | `send` | the requests for a single object, and the wait for a new definition |
+//! | `ownership` | the ManagedResource that manages an existing object |
+//! | `right` | the right to write to a shoot: the lock and the owner of the shoot |
+//! | `prune`, `remove` | the deletion of unwanted objects, and of a single object |
+//! | `deletion` | the deletion of a ManagedResource |
+//! | `secrets` | the Secrets with the manifests |
 
 mod apply;
 mod deletion;

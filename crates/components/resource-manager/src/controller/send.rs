@@ -1,4 +1,5 @@
-//! Writes objects: read, decide, apply.
+//! The requests for each object of a phase: read, decide (`crate::plan`), apply. `established` waits for a
+//! new definition, so that objects of the kind can follow. `apply.rs` calls this module for each phase.
 
 use std::time::Duration;
 
@@ -187,5 +188,6 @@ async fn established(target: &Target, served: &Served, key: &Key) {
             None => WaitState::Wait("it is not there".to_owned()),
         }
     };
+    // A timeout is no error: each object of the kind then reports that its kind is missing, and is repeated.
     let _ = wait::until(&api, &key.name, ESTABLISHED_WITHIN, is_established).await;
 }

@@ -27,6 +27,21 @@
 //!
 //! `status.state` is consumed by a restore and is empty otherwise: machine objects are the state, and a
 //! second copy was too large (gardener#12579).
+//!
+//! | file | content |
+//! |---|---|
+//! | `machines` | the trait of a provider |
+//! | `wanted` | the wanted objects of each pool and zone; `Surroundings::size` has the number of machines |
+//! | `names`, `spread` | names of deployments, and the share of each zone in the numbers of a pool |
+//! | `write` | a reconcile: the order of writes, and the wait for machines |
+//! | `health` | the machines that a wait reports, and the reasons |
+//! | `restore` | the objects of a carried state |
+//! | `cleanup` | the deletion of all machines |
+//! | `manager` | the machine-controller-manager |
+//! | `isolation` | an isolated zone: how much pools grow elsewhere, and the deployment that is left |
+//! | `former_sizes` | the return of a zone: the sizes before the isolation |
+//! | `close_deadline` | the end of the budget of a failover |
+//! | `rollout` | the report of machines outside of an isolated zone that are not ready |
 
 mod cleanup;
 pub(crate) mod close_deadline;

@@ -1,10 +1,9 @@
 //! Writes the machine objects of a Worker, and waits until the machines match. `reconcile` has the order:
 //!
-//! 1. classes and deployments are written (`wanted`); a deployment that terminates is written again when the
-//!    predecessor is gone (`recreate_terminated`);
-//! 2. the status lists the deployments (`report_deployments`), and the machine-controller-manager is deployed;
-//! 3. new machines are awaited (`until_ready`; `health` has the reasons), then old machines go
-//!    (`await_machines`). With an isolated zone, the budget ends this wait;
+//! 1. classes and deployments are written (`wanted`);
+//! 2. the status lists the deployments (`report_deployments`), the machine-controller-manager is deployed;
+//! 3. new machines are awaited, then old machines go (`await_machines`; `health` has the reasons of a wait).
+//!    With an isolated zone, the budget ends this wait;
 //! 4. after a failback, zones shrink to their former sizes (`end_failback`);
 //! 5. classes without a deployment are removed (`prune`).
 

@@ -1,6 +1,6 @@
 //! Whether a Seed uses the same DNS servers for owner records as all other Seeds of the same internal domain.
-//! A difference lets two control planes write, or keeps shoots from being taken over. Pure; `controller.rs` writes
-//! the condition `OwnerServersAgree`.
+//! A difference lets two control planes write, or keeps shoots from being taken over. Pure; `controller.rs`
+//! writes the condition `OwnerServersAgree`.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) fn condition(seed: &Seed, all: &[Arc<Seed>], now: Time) -> Option<Con
     })
 }
 
-/// Whether the Seed has this condition already. The times do not count, else each comparison would be a write.
+/// Whether the Seed has this condition already. The times do not count, or each comparison would be a write.
 pub(super) fn is_reported(seed: &Seed, wanted: Option<&Condition>) -> bool {
     let status = seed.status.as_ref();
     let reported = status.and_then(|status| find_condition(&status.conditions, OWNER_SERVERS_AGREE));

@@ -7,7 +7,7 @@
 //! | `conditions` | the conditions that a Seed reports, as pure decisions |
 //! | `without_shoots` | the constraint `WithoutShoots`, by which a policy protects networks and names |
 //! | `lease` | the Lease that shows that the gardenlet lives |
-//! | `fence_report` | the longest fence that the Seed has configured, for its status. No seed is fenced there |
+//! | `fence_report` | the longest fence that the Seed has configured, for the status of the Seed |
 //! | `leftovers` | control planes of Shoots that run in a different seed and do not name this seed |
 
 mod conditions;

@@ -18,8 +18,8 @@ pub(super) const AUTHENTICATION: &str = "kube-apiserver-authentication";
 /// rest of that period.
 const SHUTDOWN_DELAY_SECONDS: i64 = 1;
 
-/// All flags, sorted by topic. `events`: host and port of etcd-events, or of the gate in front of
-/// etcd-events.
+/// The flags, sorted by topic. With a tunnel, `workload` in `mod.rs` adds a flag. `events`: host and port of
+/// etcd-events, or of the gate in front of etcd-events.
 pub(super) fn flags(names: &Names, events: &str) -> Vec<String> {
     let mut flags = etcd(events);
     flags.extend(identity(names));

@@ -1,4 +1,5 @@
-//! Settings of a shoot's API server.
+//! Settings of a shoot's API server. No field has an effect, also where a description does not say so: the
+//! table in `crates/core/api/src/gardencore/shoot/effects/mod.rs` lists the whole subtree.
 
 use super::{ControlPlaneAutoscaling, FeatureGates};
 use crate::{
