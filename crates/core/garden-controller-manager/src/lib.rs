@@ -16,8 +16,8 @@
 //! | [`shoot_version`] | Shoot | an incomplete version of Kubernetes is completed |
 //! | [`shoot_zone_expiry`] | Shoot | the isolation of a zone ends at its time |
 //!
-//! `controllers` starts the controllers with the shared input of `context`. `shoots` and `backup_entries` have
-//! the shared watches, `changes` the keys that a change concerns, and `config` the flags.
+//! `controllers` starts the controllers with the shared input of `context`. `shoots` and `backup_entries`
+//! have the shared watches, `changes` the keys that a change concerns, and `config` the flags.
 
 pub mod backup_entries;
 pub mod backup_entry_placement;

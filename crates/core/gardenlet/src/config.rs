@@ -400,7 +400,7 @@ mod tests {
         let own = all.get_arguments().filter_map(clap::Arg::get_long);
         let own = own.filter(|flag| !of_locks.contains(flag));
         let unset = testkit::unset_flags("gardenlet", own).unwrap();
-        // The Pod has a ServiceAccount, its name as a variable, and helm in the image. The chart writes the
+        // The Pod has a ServiceAccount, a variable with the name, and helm in the image. The chart writes the
         // registry before each image.
         assert_eq!(
             unset,

@@ -226,8 +226,8 @@ fn the_copies_of_a_number_are_equal() {
 }
 
 /// Where no permit is valid, the edge ends the connections to a kube-apiserver that answers from caches. The
-/// edge must not do so while a permit is valid, nor for the 3 s for which kube-apiserver may report a failure
-/// of etcd that has ended.
+/// edge must not do so while a permit is valid, plus 3 s: for so long kube-apiserver may report a failure of
+/// etcd that has ended.
 #[test]
 fn the_edge_waits_for_longer_than_a_permit_is_valid() {
     let edge = read(EDGE_FENCE);

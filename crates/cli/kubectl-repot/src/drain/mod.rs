@@ -8,9 +8,9 @@
 //! |---|---|
 //! | `request` | the request of the user |
 //! | `survey` | reads the Seeds and the Shoots, and checks the seeds |
-//! | `classification` | the share of a shoot in the drain, its progress, and the withdrawal of a request |
+//! | `classification` | the share of a shoot in the drain, the progress, and the withdrawal of a request |
 //! | `assignment` | the destinations with room |
-//! | `planning` | asks the garden by dry runs, and builds the plan |
+//! | `dry_runs` | the destination of each shoot, by dry runs in the garden |
 //! | `plan` | the plan as text and as JSON |
 //! | `execution` | requests the moves within the bound, and waits |
 //! | `outcome` | the results as text and as JSON |
@@ -19,10 +19,10 @@
 
 mod assignment;
 mod classification;
+mod dry_runs;
 mod execution;
 mod outcome;
 mod plan;
-mod planning;
 mod request;
 mod survey;
 
@@ -50,7 +50,7 @@ pub async fn drain(
     report: Report<'_>,
 ) -> Result<Answer, Failure> {
     let survey = Box::pin(survey::survey(session, request)).await?;
-    let (plan, work) = Box::pin(planning::plan(session, request, survey, report)).await?;
+    let (plan, work) = Box::pin(dry_runs::plan(session, request, survey, report)).await?;
     let text = plan.render();
     if work.is_empty() {
         let hint = format!(

@@ -188,6 +188,6 @@ async fn established(target: &Target, served: &Served, key: &Key) {
             None => WaitState::Wait("it is not there".to_owned()),
         }
     };
-    // A timeout is no error: each object of the kind then reports that its kind is missing, and is repeated.
+    // A timeout is no error: each object of the kind then reports the missing kind, and is repeated.
     let _ = wait::until(&api, &key.name, ESTABLISHED_WITHIN, is_established).await;
 }

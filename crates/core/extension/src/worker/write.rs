@@ -4,7 +4,7 @@
 //! 2. the status lists the deployments (`report_deployments`), the machine-controller-manager is deployed;
 //! 3. new machines are awaited, then old machines go (`await_machines`; `health` has the reasons of a wait).
 //!    With an isolated zone, the budget ends this wait;
-//! 4. after a failback, zones shrink to their former sizes (`end_failback`);
+//! 4. after a failback, zones shrink to the former sizes (`end_failback`);
 //! 5. classes without a deployment are removed (`prune`).
 
 use std::{

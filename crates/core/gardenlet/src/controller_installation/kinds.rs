@@ -175,7 +175,7 @@ mod tests {
             .into_iter()
             .filter(|definition| definition.spec.group == "extensions.gardener.cloud")
             .map(|definition| definition.spec.names.kind)
-            // Extensions read a Cluster, and act on other kinds.
+            // Extensions read a Cluster, and act on further kinds.
             .filter(|kind| kind != "Cluster")
             .collect();
         defined.sort();
