@@ -325,6 +325,7 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
             name = object.name_any()
         );
         let started = Instant::now();
+        let _working = self.settings.metrics.begin_work(R::NAME);
         // The guard is here, in the task that kube spawns for each object: a guard around the whole
         // controller would not cover that task.
         let call = self.call(Arc::clone(&object)).instrument(span.clone());

@@ -15,6 +15,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use super::external_requests;
+
 /// Labels of the runner's metrics.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ControllerLabels {
@@ -100,6 +102,7 @@ pub struct Metrics {
     durations: Family<ControllerLabels, Histogram>,
     synced: Family<SyncLabels, Gauge>,
     waiting: Family<SyncLabels, Gauge>,
+    working: Family<SyncLabels, Gauge>,
     /// By name, the number of controllers that have not completed the first list yet.
     unsynced: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
@@ -118,10 +121,10 @@ impl Unsynced {
     }
 }
 
-/// An object that waits for a worker, until the value is dropped.
-pub struct WaitingObject(Gauge);
+/// An object in the count of a gauge, until the value is dropped.
+pub struct CountedObject(Gauge);
 
-impl Drop for WaitingObject {
+impl Drop for CountedObject {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -167,12 +170,20 @@ impl Default for Metrics {
             "Objects that wait for a worker of the controller",
             waiting.clone(),
         );
+        let working = Family::<SyncLabels, Gauge>::default();
+        registry.register(
+            "controller_working_objects",
+            "Objects that a worker of the controller reconciles now",
+            working.clone(),
+        );
+        external_requests::register(&mut registry);
         Self {
             registry: Arc::new(Mutex::new(registry)),
             reconciles,
             durations,
             synced,
             waiting,
+            working,
             unsynced: Arc::default(),
         }
     }
@@ -225,10 +236,14 @@ impl Metrics {
 
     /// An object begins to wait for a worker.
     #[must_use]
-    pub fn begin_wait(&self, controller: &'static str) -> WaitingObject {
-        let waiting = self.waiting.get_or_create(&SyncLabels { controller });
-        waiting.inc();
-        WaitingObject(waiting.clone())
+    pub fn begin_wait(&self, controller: &'static str) -> CountedObject {
+        count_object(&self.waiting, controller)
+    }
+
+    /// A worker begins to reconcile an object.
+    #[must_use]
+    pub fn begin_work(&self, controller: &'static str) -> CountedObject {
+        count_object(&self.working, controller)
     }
 
     /// Names the controllers without a complete first list; `None` if every controller has listed.
@@ -266,6 +281,13 @@ impl Metrics {
     }
 }
 
+/// Adds an object to the gauge of a controller.
+fn count_object(objects: &Family<SyncLabels, Gauge>, controller: &'static str) -> CountedObject {
+    let count = objects.get_or_create(&SyncLabels { controller });
+    count.inc();
+    CountedObject(count.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -290,5 +312,22 @@ mod tests {
             assert_eq!(text.contains(line), present, "{text}");
             assert!(text.contains("# TYPE object_state gauge"), "{text}");
         }
+    }
+
+    #[test]
+    fn an_object_counts_until_the_worker_has_ended() {
+        let metrics = Metrics::default();
+        let counted = |number: u32| {
+            let line = format!("controller_working_objects{{controller=\"shoot\"}} {number}");
+            let text = metrics.encode();
+            assert!(text.contains(&line), "{line} is not in\n{text}");
+        };
+        let first = metrics.begin_work("shoot");
+        let second = metrics.begin_work("shoot");
+        counted(2);
+        drop(first);
+        counted(1);
+        drop(second);
+        counted(0);
     }
 }
