@@ -13,6 +13,7 @@ use runtime::{
     Error, Result,
     client::{Credentials, Permit},
     clock,
+    process::external_requests::{UNANSWERED, count_request},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -28,6 +29,11 @@ use super::{
 /// Timeout for a message and the answer. Much shorter than the 2 minutes that a gardenlet waits for a
 /// DNSRecord, so that several attempts fit.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// Name of the service in the metric of requests.
+const SERVICE: &str = "DNS";
+/// Names of the operations in this metric.
+const QUERY: &str = "query";
+const UPDATE: &str = "update";
 /// Allowed difference between the local and the server's clock in seconds (recommended by RFC 8945).
 const CLOCKS_DIFFER_BY: u16 = 300;
 
@@ -87,7 +93,7 @@ impl Server {
         let verifier = message
             .finalize(&self.signer, now)
             .map_err(|e| Error::bug("an update cannot be signed").caused_by(e))?;
-        let answer = self.exchange(&message).await?;
+        let answer = self.exchange(UPDATE, &message).await?;
         let code = decode(&self.address, &answer)?.metadata.response_code;
         if code == ResponseCode::NoError {
             let mut verifier = verifier.ok_or_else(|| Error::bug("a signed update has no verifier"))?;
@@ -107,7 +113,7 @@ impl Server {
         let mut message = Message::query();
         message.metadata.recursion_desired = false;
         message.add_query(Query::query(name.clone(), RecordType::SOA));
-        let answer = decode(&self.address, &self.exchange(&message).await?)?;
+        let answer = decode(&self.address, &self.exchange(QUERY, &message).await?)?;
         // The zone's SOA is the answer at the apex, and in the authority section below the apex.
         let soa = answer
             .answers
@@ -161,7 +167,7 @@ impl Server {
         let mut message = Message::query();
         message.metadata.recursion_desired = false;
         message.add_query(Query::query(name.clone(), kind));
-        decode(&self.address, &self.exchange(&message).await?)
+        decode(&self.address, &self.exchange(QUERY, &message).await?)
     }
 
     fn not_as_an_authority(&self, name: &Name, answer: &Message) -> Error {
@@ -209,7 +215,7 @@ impl Server {
         }
     }
 
-    async fn exchange(&self, message: &Message) -> Result<Vec<u8>> {
+    async fn exchange(&self, operation: &'static str, message: &Message) -> Result<Vec<u8>> {
         let bytes = message
             .to_vec()
             .map_err(|e| Error::bug("a DNS message cannot be encoded").caused_by(e))?;
@@ -233,10 +239,13 @@ impl Server {
         };
         // The effect covers the whole exchange: an update that has left is answered before the permit is
         // passed on.
-        let answer = self
-            .permit
-            .effect(timeout(ANSWER_WITHIN, work))
-            .await?
+        let answer = self.permit.effect(timeout(ANSWER_WITHIN, work)).await?;
+        let code = match &answer {
+            Ok(Ok(answer)) => code_of(answer),
+            _ => UNANSWERED.to_owned(),
+        };
+        count_request(SERVICE, operation, code);
+        let answer = answer
             .map_err(|_| {
                 Error::transient(format!(
                     "DNS server {} did not answer within {ANSWER_WITHIN:?}",
@@ -256,6 +265,12 @@ impl Server {
     }
 }
 
+/// The code of an answer for the metric: the lower bits, as the head of a message has no more.
+fn code_of(answer: &[u8]) -> String {
+    let low = answer.get(3).map_or(0, |byte| byte & 0x0f);
+    format!("{:?}", ResponseCode::from(u16::from(low)))
+}
+
 fn decode(address: &str, answer: &[u8]) -> Result<Message> {
     Message::from_vec(answer).map_err(|e| {
         Error::transient(format!("the answer of DNS server {address} cannot be read")).caused_by(e)
@@ -267,19 +282,44 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::collections::BTreeMap;
 
+    use runtime::process::metrics::Metrics;
+
     use super::*;
 
-    /// Servers report a key without rights on a zone in different ways.
-    #[test]
-    fn who_may_not_change_a_zone_learns_what_to_do() {
+    fn server_at(address: &str) -> Server {
         let data = [
-            ("server", "192.0.2.1:53"),
+            ("server", address),
             ("tsigKeyName", "seed-b"),
             ("tsigSecret", "c2VjcmV0"),
         ];
         let data: BTreeMap<String, Vec<u8>> = data.map(|(key, value)| (key.to_owned(), value.into())).into();
-        let credentials = Credentials::new("garden/dns", data);
-        let server = Server::new(&credentials, &Permit::sole("a test")).unwrap();
+        Server::new(&Credentials::new("garden/dns", data), &Permit::sole("a test")).unwrap()
+    }
+
+    #[test]
+    fn the_code_of_an_answer_is_in_the_head() {
+        let head = |byte: u8| code_of(&[0, 1, 0x84, byte]);
+        assert_eq!(
+            [head(0), head(3), head(0x85)],
+            ["NoError", "NXDomain", "Refused"].map(str::to_owned)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_request_without_an_answer_is_counted() {
+        // No process listens at this port.
+        let server = server_at("127.0.0.1:1");
+        let name = absolute("example.test").unwrap();
+        assert!(server.text_of(&name).await.is_err());
+        let text = Metrics::default().encode();
+        let line = "external_requests_total{service=\"DNS\",operation=\"query\",code=\"none\"} 1";
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+
+    /// Servers report a key without rights on a zone in different ways.
+    #[test]
+    fn who_may_not_change_a_zone_learns_what_to_do() {
+        let server = server_at("192.0.2.1:53");
         let zone = absolute("example.test").unwrap();
         for (code, expected, part) in [
             (

@@ -13,7 +13,11 @@ use object_store::{
     client::{HttpClient, HttpRequestBody},
 };
 use permit_object_store::aws_domain;
-use runtime::{Error, Result, clock, error::refusal};
+use runtime::{
+    Error, Result, clock,
+    error::refusal,
+    process::external_requests::{UNANSWERED, count_request},
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep};
 use tracing::debug;
@@ -194,10 +198,17 @@ impl Ec2 {
             let (head, body) = answer.into_parts();
             Ok::<_, object_store::client::HttpError>((head, body.bytes().await?))
         };
+        let (service, action) = (call.service().title(), call.action());
         let (head, body) = answered.await.map_err(|error| match refusal(&error) {
+            // The request has not left this process.
             Some(refused) => Failed::NotPermitted(refused.clone()),
-            None => unanswered(&error),
+            None => {
+                count_request(service, action, UNANSWERED);
+                unanswered(&error)
+            }
         })?;
+        // The status, and not the code in the body: the codes of EC2 are many.
+        count_request(service, action, head.status.as_str());
         let text = String::from_utf8_lossy(&body);
         if head.status.is_success() {
             return Ok(text.into_owned());
@@ -334,6 +345,9 @@ mod tests {
         let error = Error::from(failed);
         assert_eq!(error.class(), "Transient");
         assert!(error.to_string().contains("no answer to DescribeVpcs"), "{error}");
+        let text = runtime::process::metrics::Metrics::default().encode();
+        let line = "external_requests_total{service=\"EC2\",operation=\"DescribeVpcs\",code=\"none\"} ";
+        assert!(text.contains(line), "{line} is not in\n{text}");
     }
 
     #[tokio::test]
