@@ -3,7 +3,10 @@
 use crate::etcd::Space;
 use crate::owner::RequestClass;
 use crate::snapshot_name::{Kind, Snapshot};
-use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::encoding::{
+    EncodeLabelSet,
+    text::{encode, encode_registry},
+};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -28,6 +31,13 @@ struct OutcomeLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabel {
     state: &'static str,
+}
+
+/// `process` and `version`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BuildLabels {
+    process: &'static str,
+    version: &'static str,
 }
 
 /// `result`.
@@ -120,6 +130,8 @@ impl GateMetrics {
 /// All metrics.
 pub struct Metrics {
     registry: Registry,
+    /// The metric that all processes of the suite have, without the prefix of this process.
+    of_suite: Registry,
     duration: Family<OutcomeLabel, Histogram>,
     revision: Family<KindLabel, Gauge>,
     timestamp: Family<KindLabel, Gauge>,
@@ -164,6 +176,7 @@ impl Default for Metrics {
             gate: GateMetrics::default(),
             events_gate: GateMetrics::default(),
             registry: Registry::default(),
+            of_suite: build_info(),
         };
         registry.register(
             "snapshot_duration_seconds",
@@ -355,15 +368,42 @@ impl Metrics {
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
+        let _ = encode_registry(&mut text, &self.of_suite);
         let _ = encode(&mut text, &self.registry);
         text
     }
+}
+
+/// A registry with `build_info`, as the other processes of the suite have this metric.
+fn build_info() -> Registry {
+    let builds = Family::<BuildLabels, Gauge>::default();
+    let labels = BuildLabels {
+        process: "etcd-backup-restore",
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    builds.get_or_create(&labels).set(1);
+    let mut registry = Registry::default();
+    registry.register("build_info", "1, with name and version of the process", builds);
+    registry
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::chain::tests::{delta, full};
+
+    /// A pod of an older version stays until the next restart of the etcd, so the version is worth a series.
+    #[test]
+    fn the_version_is_a_metric_without_the_prefix() {
+        let text = Metrics::default().text();
+        let version = env!("CARGO_PKG_VERSION");
+        let line = format!("build_info{{process=\"etcd-backup-restore\",version=\"{version}\"}} 1");
+        assert!(
+            text.lines().any(|found| found == line),
+            "{line} is not in\n{text}"
+        );
+        assert_eq!(text.matches("# EOF").count(), 1);
+    }
 
     #[test]
     fn names_are_the_known_ones() {
