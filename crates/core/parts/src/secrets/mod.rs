@@ -7,6 +7,7 @@
 
 mod carried;
 pub mod config;
+mod expiry;
 pub(crate) mod issue;
 mod plan;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Error, Result, client::Cluster, clock, error::Explain};
 
 pub use carried::ExtensionSecrets;
+pub use expiry::{FirstExpiry, first_expiry};
 pub(crate) use plan::RENEW_BEFORE;
 
 use self::{
@@ -86,6 +88,7 @@ impl Secrets {
                 .await?;
             existing.insert(config.name.to_owned(), written);
         }
+        expiry::record(&f.residency.namespace, &existing);
         Ok(())
     }
 }

@@ -98,19 +98,19 @@ pub(super) fn with_own_keys(config: &Config, mut secret: Secret) -> Secret {
 }
 
 fn is_current(config: &Config, secret: &Secret, existing: &Existing, now: Timestamp) -> bool {
-    let label = |key: &str| {
-        secret
-            .metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(key))
-            .map(String::as_str)
-    };
-    let ends = label(constants::VALID_UNTIL_TIME)
-        .and_then(|text| text.parse().ok())
-        .and_then(|second| Timestamp::from_second(second).ok());
-    let lasts = ends.is_none_or(|ends| ends.duration_since(now) > RENEW_BEFORE);
-    lasts && label(constants::CHECKSUM_OF_CONFIG) == Some(checksum(config, existing).as_str())
+    let lasts = valid_until(secret).is_none_or(|end| end.duration_since(now) > RENEW_BEFORE);
+    lasts && label(secret, constants::CHECKSUM_OF_CONFIG) == Some(checksum(config, existing).as_str())
+}
+
+/// The recorded end of validity. `None` for a Secret that does not expire.
+pub(super) fn valid_until(secret: &Secret) -> Option<Timestamp> {
+    let text = label(secret, constants::VALID_UNTIL_TIME)?;
+    Timestamp::from_second(text.parse().ok()?).ok()
+}
+
+fn label<'a>(secret: &'a Secret, key: &str) -> Option<&'a str> {
+    let labels = secret.metadata.labels.as_ref()?;
+    labels.get(key).map(String::as_str)
 }
 
 /// Changes when the content of the Secret must change: with the recipe, and with the authorities. Short

@@ -1,10 +1,11 @@
-//! State and age of operations, and conditions, of the Shoots of this seed as metrics. The series of a Shoot
-//! end when the Shoot leaves the seed or is gone.
+//! State and age of operations, conditions, and the end of certificates of the Shoots of this seed as metrics.
+//! The series of a Shoot end when the Shoot leaves the seed or is gone.
 
 use api::{gardencore::Shoot, meta::LastOperationState as State};
 use jiff::Timestamp;
 use kube::runtime::reflector::Store;
-use placement::{Role, role};
+use parts::secrets::first_expiry;
+use placement::{Role, names::recorded_technical_id, role};
 use runtime::{
     clock,
     process::metrics::{Metrics, ScrapedSeries},
@@ -15,7 +16,7 @@ type Read = fn(&Shoot, Timestamp) -> Vec<ScrapedSeries>;
 
 /// Registers the metrics over the cache of all Shoots.
 pub(crate) fn register(metrics: &Metrics, seed: &str, shoots: &Store<Shoot>) {
-    let gauges: [(&'static str, &'static str, Read); 3] = [
+    let gauges: [(&'static str, &'static str, Read); 4] = [
         (
             "shoot_operation_state",
             "1 for type and state of the last operation of a Shoot",
@@ -30,6 +31,11 @@ pub(crate) fn register(metrics: &Metrics, seed: &str, shoots: &Store<Shoot>) {
             "shoot_condition",
             "1 for the present status of each condition and constraint of a Shoot",
             conditions,
+        ),
+        (
+            "shoot_certificate_expiration_timestamp_seconds",
+            "Unix time at which the first certificate of the control plane expires, and the Secret",
+            certificate,
         ),
     ];
     for (name, help, read) in gauges {
@@ -88,6 +94,16 @@ fn conditions(shoot: &Shoot, _: Timestamp) -> Vec<ScrapedSeries> {
     all.collect()
 }
 
+/// No series until the gardenlet has reconciled the Shoot once.
+fn certificate(shoot: &Shoot, _: Timestamp) -> Vec<ScrapedSeries> {
+    let Some(expiry) = recorded_technical_id(shoot).and_then(first_expiry) else {
+        return Vec::new();
+    };
+    #[allow(clippy::cast_precision_loss)] // exact for some million years
+    let end = expiry.end.as_second() as f64;
+    vec![ScrapedSeries::of_object(shoot, [("secret", expiry.secret)], end)]
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -136,6 +152,14 @@ mod tests {
         for ended in ["Succeeded", "Failed"] {
             assert!(age(&shoot(ended), now).is_empty());
         }
+    }
+
+    #[test]
+    fn a_shoot_that_was_not_reconciled_yet_has_no_certificate() {
+        let mut shoot = shoot("Processing");
+        shoot.status.as_mut().unwrap().technical_id = "shoot--dev--unknown".to_owned();
+        let now = "2026-01-01T00:10:00Z".parse().unwrap();
+        assert!(certificate(&shoot, now).is_empty());
     }
 
     #[test]

@@ -14,3 +14,4 @@ pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod seed_choice;
 pub mod status;
+mod unwritable;

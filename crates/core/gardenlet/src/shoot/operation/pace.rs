@@ -23,6 +23,8 @@ use prometheus_client::{
 };
 use runtime::process::metrics::Metrics;
 
+use super::unwritable::UnwritableTime;
+
 /// Steps that take longer than [`SHORTEST`], in milliseconds: medians of eight moves between two local seeds
 /// (`tests/e2e_move.rs`), and the shortest fence.
 const MEASURED: [(&str, u64); 10] = [
@@ -59,6 +61,7 @@ pub(crate) struct Pace {
     learned: Arc<Mutex<HashMap<(&'static str, &'static str), Duration>>>,
     durations: Family<StepLabels, Histogram>,
     tasks: TaskMetrics,
+    unwritable: UnwritableTime,
 }
 
 impl Default for Pace {
@@ -68,6 +71,7 @@ impl Default for Pace {
             // From a write of an object to the copy of a large etcd.
             durations: Family::new_with_constructor(|| Histogram::new([1.0, 5.0, 15.0, 60.0, 300.0, 1800.0])),
             tasks: TaskMetrics::default(),
+            unwritable: UnwritableTime::default(),
         }
     }
 }
@@ -83,6 +87,7 @@ impl Pace {
                 pace.durations.clone(),
             );
             pace.tasks.register(registry);
+            pace.unwritable.register(registry);
         });
         pace
     }
@@ -90,6 +95,11 @@ impl Pace {
     /// The metrics of the tasks of all flows.
     pub(crate) fn tasks(&self) -> &TaskMetrics {
         &self.tasks
+    }
+
+    /// The metric of the time in which a moved shoot takes no write.
+    pub(super) fn unwritable(&self) -> &UnwritableTime {
+        &self.unwritable
     }
 
     /// Adds a step that has succeeded to the metric.

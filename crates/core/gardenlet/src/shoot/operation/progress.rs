@@ -24,6 +24,7 @@ use super::{
     failure::{Failure, from_flow, outside},
     pace::Pace,
     status,
+    unwritable::{FormerEpochEnd, WRITABLE_AFTER},
 };
 use crate::shoot::ownership::status_writer::StatusWriter;
 
@@ -54,11 +55,16 @@ pub(crate) async fn run_and_report(
     let steps = Arc::new(RunningSteps::default());
     let (sender, receiver) = watch::channel(None::<Progress>);
     let seen = Arc::clone(&steps);
+    let former_end = (type_ == Type::Restore).then(|| FormerEpochEnd::read(status_writer.begun()));
+    let former_end = former_end.flatten();
     let work = flow.run(move |progress| {
         for (step, took) in seen.advance(&progress, Instant::now()) {
             pace.learn(name, step, took);
             if is_part_of_move(type_) {
                 pace.observe(type_, step, took);
+            }
+            if let Some(end) = former_end.as_ref().filter(|_| step == WRITABLE_AFTER) {
+                pace.unwritable().observe(end, clock::now());
             }
         }
         sender.send_replace(Some(progress));

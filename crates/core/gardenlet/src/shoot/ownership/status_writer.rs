@@ -56,6 +56,11 @@ impl<'a> StatusWriter<'a> {
         status::reached(self.begun)
     }
 
+    /// The Shoot at the start of the operation.
+    pub(crate) fn begun(&self) -> &Shoot {
+        self.begun
+    }
+
     /// The seed of this gardenlet.
     pub(crate) fn seed_name(&self) -> &str {
         &self.context.seed_name
