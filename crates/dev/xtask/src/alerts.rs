@@ -1,5 +1,6 @@
-//! `xtask alerts`: a process exports each metric that an alert or a dashboard names, and each alert has a
-//! test, a row in the page for operators and a runbook. promtool checks the rules.
+//! `xtask alerts`: a process exports each metric that an alert or a dashboard names. Each alert has a test, a
+//! row in the page for operators and a runbook, and each query of a dashboard has a test. promtool checks the
+//! rules and runs the tests.
 
 use std::{
     collections::BTreeSet,
@@ -23,8 +24,13 @@ const PAGE: &str = "docs/operate/monitoring.md";
 const TESTS: &str = "tests/alerts";
 /// Metrics of the gates and of the follower of etcd-backup-restore: the process composes the names.
 const COMPOSED: [&str; 3] = ["etcdbr_gate_", "etcdbr_events_gate_", "etcdbr_follow_"];
-/// Metrics of kube-apiserver in rules. Kubernetes keeps the names of stable metrics.
-const OF_KUBERNETES: [&str; 1] = ["apiserver_storage_size_bytes"];
+/// Metrics of kube-apiserver and of HAProxy, the edge, in rules and dashboards. Kubernetes keeps the names of
+/// stable metrics.
+const OF_OTHER_PROJECTS: [&str; 3] = [
+    "apiserver_storage_size_bytes",
+    "haproxy_backend_connection_errors_total",
+    "haproxy_frontend_requests_denied_total",
+];
 /// The text that the chart replaces by `monitoring.runbookURL`, with a slash.
 const PREFIX: &str = "RUNBOOK_URL/";
 
@@ -60,6 +66,7 @@ pub fn run() -> Result<()> {
     let mut queries = Vec::new();
     collect_queries(&dashboard, &mut queries);
     breaches.extend(exported.breaches(DASHBOARD, &queries, &BTreeSet::new()));
+    breaches.extend(untested_queries(&queries, &tests));
     for breach in &breaches {
         eprintln!("alerts: {breach}");
     }
@@ -120,7 +127,7 @@ impl Exported {
         let mut breaches = Vec::new();
         for expression in expressions {
             for name in expressions::metric_names(expression) {
-                if records.contains(&name) || OF_KUBERNETES.contains(&name.as_str()) {
+                if records.contains(&name) || OF_OTHER_PROJECTS.contains(&name.as_str()) {
                     continue;
                 }
                 if !self.series.contains(&name) {
@@ -167,6 +174,16 @@ fn series_of_tables(page: &str) -> BTreeSet<String> {
         }
     }
     series
+}
+
+/// A line for each query that no test for promtool runs. `tests`: the texts of all tests.
+fn untested_queries(queries: &[String], tests: &str) -> Vec<String> {
+    let untested = queries
+        .iter()
+        .filter(|query| !tests.contains(&format!("- expr: '{query}'\n")));
+    untested
+        .map(|query| format!("{DASHBOARD}: no test in {TESTS} runs the query {query}"))
+        .collect()
 }
 
 /// All queries of a dashboard: the texts with the key `expr`.

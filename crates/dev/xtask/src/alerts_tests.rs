@@ -118,3 +118,11 @@ fn the_queries_of_a_dashboard_are_found_at_any_depth() {
     );
     assert_eq!(queries, ["a", "b"]);
 }
+
+#[test]
+fn a_query_that_no_test_runs_is_reported() {
+    let tests = "    promql_expr_test:\n      - expr: 'sum by (a) (x)'\n        eval_time: 10m\n";
+    let queries = ["sum by (a) (x)".to_owned(), "x".to_owned()];
+    let missing = format!("{DASHBOARD}: no test in {TESTS} runs the query x");
+    assert_eq!(untested_queries(&queries, tests), [missing]);
+}
