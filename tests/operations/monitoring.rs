@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::programs::{Desk, charts, documents, root};
 
@@ -46,7 +46,8 @@ async fn each_monitor_selects_pods_with_metrics() {
         for monitor in monitors {
             let name = monitor["metadata"]["name"].as_str().unwrap();
             assert_eq!(monitor["metadata"]["labels"]["release"], "prometheus", "{name}");
-            if name == "etcd-backup-restore" {
+            // The Pods of these monitors are not in the charts.
+            if ["etcd-backup-restore", "control-planes"].contains(&name) {
                 continue;
             }
             let deployments = of_kind(&objects, "Deployment");
@@ -70,6 +71,47 @@ async fn the_process_beside_an_etcd_is_selected() {
     let path = root().join("crates/components/etcd-druid/src/objects/snapshots/etcd-main.stateful-set.yaml");
     let etcd = documents(&fs::read_to_string(path).unwrap()).unwrap();
     assert!(selects(monitor.unwrap(), &etcd[0]["spec"]["template"]));
+}
+
+/// The gardenlet and the providers create these Deployments. The name of a Deployment is the label `role` of the
+/// Pods, and the container port has the name of the scheme.
+#[tokio::test]
+async fn processes_of_the_suite_in_control_planes_are_selected() {
+    let objects = monitored(&Desk::new().unwrap(), "gardenlet").await;
+    let monitors = of_kind(&objects, "PodMonitor");
+    let mut monitors = monitors.into_iter();
+    let monitor = monitors.find(|monitor| monitor["metadata"]["name"] == "control-planes");
+    let spec = &monitor.unwrap()["spec"];
+    assert_eq!(spec["podMetricsEndpoints"][0]["port"], "http");
+    assert_eq!(spec["namespaceSelector"]["any"], true);
+    let source = |file: &str| fs::read_to_string(root().join("crates").join(file)).unwrap();
+    let builder = source("core/runtime/src/workload/deployment.rs");
+    for text in [
+        "[(\"app\", \"kubernetes\"), (\"role\", name)]",
+        "pod_labels.insert(\"gardener.cloud/role\".into(), \"controlplane\".into())",
+        "\"ports\": [{\"name\": scheme.to_lowercase()",
+    ] {
+        assert!(builder.contains(text), "{text}");
+    }
+    let labels = json!({"app": "kubernetes", "gardener.cloud/role": "controlplane"});
+    assert_eq!(spec["selector"]["matchLabels"], labels);
+    let roles = &spec["selector"]["matchExpressions"][0]["values"];
+    let local = "local-cloud/provider-local/src/control_plane/cloud_controller_manager.rs";
+    let aws = "providers/aws/provider-aws/src/control_plane/cloud_controller_manager.rs";
+    let tunnel = "core/parts/src/tunnel/server.rs";
+    let manager = "core/extension/src/worker/manager.rs";
+    let machines = "core/extension/src/worker/machines.rs";
+    for (role, named_in, health_in) in [
+        ("tunnel-server", tunnel, tunnel),
+        ("cloud-controller-manager", local, local),
+        ("cloud-controller-manager", aws, aws),
+        ("machine-controller-manager", manager, machines),
+    ] {
+        let name = format!("NAME: &str = \"{role}\"");
+        assert!(source(named_in).contains(&name), "{named_in}");
+        assert!(source(health_in).contains("scheme: \"HTTP\""), "{health_in}");
+        assert!(roles.as_array().unwrap().contains(&json!(role)), "{role}");
+    }
 }
 
 #[tokio::test]
