@@ -220,6 +220,14 @@ mod tests {
             let failure = from_answer(answer);
             assert!(failure.to_string().contains(words), "{failure}");
         }
+        let unknown = kube::Error::SerdeError(serde_json::from_str::<u32>("{}").unwrap_err());
+        let unknown = Failure::from_request("Seed a cannot be read", &unknown);
+        assert!(
+            unknown
+                .to_string()
+                .contains("use the plugin of the garden's version"),
+            "{unknown}"
+        );
         let slow = Failure::from_timeout("Seed a cannot be read", Duration::from_secs(3));
         assert!(slow.to_string().contains("within 3 s"), "{slow}");
     }

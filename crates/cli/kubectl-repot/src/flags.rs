@@ -10,7 +10,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  the command is done
   1  the command could not be carried out
-  2  the garden refuses the request, the right is missing, or there are obstacles";
+  2  the garden refuses the request, the right is missing, there are obstacles, or the command line is wrong";
 
 /// Longest name of an object.
 const LONGEST_NAME: usize = 253;

@@ -19,6 +19,7 @@
 //! | `exclusion` | shoots that a drain or a takeover of a seed leaves out |
 //! | `takeover` | takeovers from a dead seed |
 //! | `watch` | the steps of an operation |
+//! | `silence` | reports a seed that hangs while a command waits |
 //! | `check` | whether an installation is as needed |
 //! | `version`, `diagnose` | versions of the garden, and a bundle for a report |
 //! | `history` | the duration of former moves |
@@ -45,6 +46,7 @@ pub mod moves;
 pub mod plan;
 pub mod run;
 pub mod session;
+pub mod silence;
 pub mod status;
 pub mod table;
 pub mod takeover;

@@ -24,7 +24,7 @@ use crate::{
     status,
     takeover::{TakeoverSettings, take_over_seed, take_over_shoot},
     terminal::{visible, visible_json},
-    version::version,
+    version::{version, warn_of_skew},
     watch::watch,
 };
 
@@ -83,6 +83,9 @@ async fn command_at_garden(flags: &Flags) -> Result<Answer, Failure> {
         request_within: common.request_within(),
     }))
     .await?;
+    if let Some(warning) = Box::pin(warn_of_skew(&session, &flags.command)).await {
+        report(&warning);
+    }
     match &flags.command {
         Command::Status {
             shoot: Some(shoot), ..

@@ -18,6 +18,26 @@ pub struct Session {
     garden: Garden,
     namespace: String,
     request_within: Duration,
+    silence: SilenceTimes,
+}
+
+/// When the silence of a seed is reported.
+#[derive(Clone, Copy, Debug)]
+pub struct SilenceTimes {
+    /// The time without a new state. A gardenlet reports at most every 5 s within a step, so the default is
+    /// much longer.
+    pub after: Duration,
+    /// Pause between two checks of the silence. Shorter than `after`.
+    pub poll_interval: Duration,
+}
+
+impl Default for SilenceTimes {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_secs(60),
+            poll_interval: Duration::from_secs(15),
+        }
+    }
 }
 
 /// A Seed, as far as the caller may read the Seed. Users of shoots often have no right to read Seeds.
@@ -50,7 +70,20 @@ impl Session {
             garden,
             namespace: namespace.into(),
             request_within,
+            silence: SilenceTimes::default(),
         }
+    }
+
+    /// With different times for the report of a seed that hangs, for tests.
+    #[must_use]
+    pub fn with_silence_times(self, silence: SilenceTimes) -> Self {
+        Self { silence, ..self }
+    }
+
+    /// When the silence of a seed is reported.
+    #[must_use]
+    pub fn silence_times(&self) -> SilenceTimes {
+        self.silence
     }
 
     /// The garden.

@@ -1,11 +1,17 @@
-//! `kubectl repot version`: the versions of the plugin and of the garden, as reported.
+//! `kubectl repot version`: the versions of the plugin and of the garden, as reported. Commands that plan or
+//! change a shoot warn if the versions differ.
 
 use api::gardencore::Seed;
 use kube::{Api, ResourceExt, api::ListParams};
 use runtime::client::Cluster;
 use serde::Serialize;
 
-use crate::{answer::Answer, failure::Failure, session::Session};
+use crate::{
+    answer::Answer,
+    failure::Failure,
+    flags::{Command, Takeover},
+    session::Session,
+};
 
 /// The version of this plugin.
 pub const PLUGIN: &str = env!("CARGO_PKG_VERSION");
@@ -69,6 +75,32 @@ fn gardenlet(seed: &Seed) -> GardenletVersion {
     }
 }
 
+/// A warning before a command, if the gardenlet of the seed that the command names has a different minor
+/// version. `None` also where the caller may not read the Seed: a version is no obstacle.
+pub async fn warn_of_skew(session: &Session, command: &Command) -> Option<String> {
+    let reading = Box::pin(session.seed(named_seed(command)?)).await.ok()?;
+    describe_skew(&gardenlet(reading.seed()?))
+}
+
+/// The seed that decides with its gardenlet about the effect of the command.
+fn named_seed(command: &Command) -> Option<&str> {
+    match command {
+        Command::Plan { seed, .. } | Command::Move { seed, .. } => Some(seed),
+        Command::Drain(drain) => Some(&drain.seed),
+        Command::Takeover(Takeover { seed, to, .. }) => seed.as_deref().or(to.as_deref()),
+        _ => None,
+    }
+}
+
+fn describe_skew(gardenlet: &GardenletVersion) -> Option<String> {
+    let version = gardenlet.version.as_deref().filter(|_| gardenlet.differs)?;
+    Some(format!(
+        "warning: the gardenlet of seed {} has version {version}, and this plugin has version {PLUGIN}: the plugin may not know all states \
+         and fields. Use the plugin of the garden's version",
+        gardenlet.seed
+    ))
+}
+
 /// Whether the version has the major and minor version of this plugin.
 #[must_use]
 pub fn is_same_minor(version: &str) -> bool {
@@ -102,7 +134,10 @@ fn render(versions: &Versions) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use clap::Parser;
+
     use super::*;
+    use crate::flags::Flags;
 
     #[test]
     fn a_gardenlet_of_a_different_minor_version_is_named() {
@@ -122,6 +157,12 @@ mod tests {
             ],
             unknown: vec!["no right".to_owned()],
         };
+        let warning = describe_skew(&versions.gardenlets[0]).unwrap();
+        assert!(
+            warning.contains("seed a has version v99.1.0") && warning.contains(PLUGIN),
+            "{warning}"
+        );
+        assert_eq!(describe_skew(&versions.gardenlets[1]), None);
         let text = render(&versions);
         assert!(
             text.contains("seed a: v99.1.0 (differs from the plugin"),
@@ -129,5 +170,20 @@ mod tests {
         );
         assert!(text.contains(&format!("seed a: v{PLUGIN}\n")), "{text}");
         assert!(text.ends_with("unknown: no right\n"), "{text}");
+    }
+
+    #[test]
+    fn commands_that_change_a_shoot_name_the_seed_whose_version_counts() {
+        for (line, seed) in [
+            ("kubectl-repot move demo seed-b", Some("seed-b")),
+            ("kubectl-repot plan demo seed-b", Some("seed-b")),
+            ("kubectl-repot drain seed-a --to seed-b", Some("seed-a")),
+            ("kubectl-repot takeover demo seed-b", Some("seed-b")),
+            ("kubectl-repot takeover --seed seed-a --to seed-b", Some("seed-b")),
+            ("kubectl-repot status", None),
+        ] {
+            let flags = Flags::try_parse_from(line.split_whitespace()).unwrap();
+            assert_eq!(named_seed(&flags.command), seed, "{line}");
+        }
     }
 }

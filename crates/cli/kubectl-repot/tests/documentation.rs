@@ -1,11 +1,14 @@
-//! Each documented command of the plugin is a valid command line.
+//! Each documented command of the plugin is a valid command line, and the exit codes are as documented.
 
 #![allow(clippy::unwrap_used)]
 
 use std::{fs, path::PathBuf};
 
 use clap::Parser;
-use kubectl_repot::flags::Flags;
+use kubectl_repot::{
+    failure::{EXIT_FAILED, EXIT_REFUSED},
+    flags::Flags,
+};
 
 /// The command lines in fenced blocks and in code spans of a page.
 fn commands(text: &str) -> Vec<String> {
@@ -52,6 +55,24 @@ fn each_documented_command_is_a_valid_command_line() {
         }
     }
     assert!(count > 8, "only {count} commands were found");
+}
+
+/// Scripts decide by the exit code. The parser of the command line has the code of a refusal.
+#[test]
+fn exit_codes_are_as_documented() {
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/operate/plugin.md");
+    let page = fs::read_to_string(page).unwrap();
+    for (code, words) in [
+        (0, "the command is done"),
+        (EXIT_FAILED, "could not be carried out"),
+        (EXIT_REFUSED, "the command line is wrong"),
+    ] {
+        let row = format!("| {code} | ");
+        let mut rows = page.lines().filter(|line| line.starts_with(&row));
+        assert!(rows.any(|line| line.contains(words)), "{code}: {words}");
+    }
+    let wrong = Flags::try_parse_from(["kubectl-repot", "move"]).unwrap_err();
+    assert_eq!(wrong.exit_code(), i32::from(EXIT_REFUSED));
 }
 
 /// krew refuses a manifest without a platform, a checksum or the licence.

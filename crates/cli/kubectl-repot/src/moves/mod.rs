@@ -20,6 +20,7 @@ use crate::{
     failure::Failure,
     follow::{Report, follow},
     session::{SeedReading, Session},
+    silence::Silence,
 };
 
 /// Moves a shoot: names the destination in the specification.
@@ -35,8 +36,8 @@ pub async fn request_cancellation(session: &Session, read: Shoot) -> Result<Edit
     Box::pin(edit(session, read, decide_cancellation)).await
 }
 
-/// Waits until the control plane of the shoot is complete in the seed. The end of `interrupt` ends the wait
-/// and leaves the move alone.
+/// Waits until the control plane of the shoot is complete in the seed, and reports a seed that hangs. The end
+/// of `interrupt` ends the wait and leaves the move alone.
 pub async fn wait_for_arrival(
     session: &Session,
     shoot: &Shoot,
@@ -48,9 +49,18 @@ pub async fn wait_for_arrival(
     let (namespace, name) = (shoot.namespace().unwrap_or_default(), shoot.name_any());
     let goal = format!("Shoot {namespace}/{name} on seed {seed}");
     let shoots = session.shoots(&namespace);
-    let arrives = follow(shoots, &name, &goal, within, report, |shoot| arrival(shoot, seed));
+    let silence = Silence::default();
+    let noted = |sentence: &str| {
+        silence.note_change();
+        report(sentence);
+    };
+    let arrives = follow(shoots, &name, &goal, within, &noted, |shoot| {
+        let acting = shoot.and_then(|shoot| shoot.status.as_ref()?.seed_name.clone());
+        silence.note_seed(acting.filter(|name| !name.is_empty()));
+        arrival(shoot, seed)
+    });
     tokio::select! {
-        ended = Box::pin(arrives) => ended,
+        ended = Box::pin(silence.observe(session, &name, report, arrives)) => ended,
         () = interrupt => Err(Failure::failed(format!(
             "the wait was interrupted, and the move goes on; `kubectl repot status -n {namespace} {name}` shows the progress, \
              `kubectl repot cancel -n {namespace} {name}` cancels the move until status.seedName changes"

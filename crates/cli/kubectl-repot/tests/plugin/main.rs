@@ -52,7 +52,8 @@ testkit::scenarios! {
         a_drain_without_an_approval_changes_nothing, a_failing_move_holds_no_lane_of_a_repeated_drain,
     },
     observation::{
-        a_check_names_faults_and_missing_rights, a_watch_reports_steps_until_the_operation_ends,
+        a_check_names_faults_and_missing_rights, a_seed_that_hangs_is_reported,
+        a_watch_reports_steps_until_the_operation_ends, an_old_plugin_is_reported,
     };
 }
 

@@ -1,12 +1,28 @@
 //! Commands that change no object: watch and check.
 
-use std::sync::Mutex;
+use std::{sync::Mutex, time::Duration};
 
 use anyhow::Result;
-use kubectl_repot::{check::check, watch::watch};
+use api::gardencore::Seed;
+use clap::Parser;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use kubectl_repot::{
+    check::check,
+    flags::Flags,
+    moves::{request_move, wait_for_arrival},
+    session::SilenceTimes,
+    version::warn_of_skew,
+    watch::watch,
+};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, SOON, operation, session, silent};
+use testkit::apply;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::fixture::{Fixture, SOON, object, operation, session, silent};
 
 fn progress(seed: &str, step: &str) -> Value {
     json!({"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {},
@@ -60,6 +76,98 @@ pub async fn a_watch_reports_steps_until_the_operation_ends(fixture: &Fixture) -
     );
     let ghost = watch(&fixture.session, "ghost", SOON, &silent).await.unwrap_err();
     assert!(ghost.to_string().contains("does not exist"), "{ghost}");
+    Ok(())
+}
+
+/// The next report about a silence. The scenario has a short bound of the silence.
+async fn next_silence(reports: &mut UnboundedReceiver<String>) -> Result<String> {
+    let found = async {
+        while let Some(sentence) = reports.recv().await {
+            if sentence.contains("no new state") {
+                return Some(sentence);
+            }
+        }
+        None
+    };
+    Ok(testkit::timeout(SOON, found).await?.unwrap_or_default())
+}
+
+/// A watch and the wait for a move both report the seed that works for the shoot, and go on.
+pub async fn a_seed_that_hangs_is_reported(fixture: &Fixture) -> Result<()> {
+    let times = SilenceTimes {
+        after: Duration::from_millis(200),
+        poll_interval: Duration::from_millis(50),
+    };
+    let session = session(fixture.client.clone()).with_silence_times(times);
+    let never_reported = "Seed seed-a has never reported (condition GardenletReady)";
+    let there = json!({"seedName": "seed-b", "settledSeedName": "seed-b",
+        "lastOperation": operation("Restore Succeeded"), "migration": null});
+    let leaving = json!({"migration": progress("seed-a", "Creating ETCD Snapshot"), "settledSeedName": null,
+        "lastOperation": operation("Migrate Processing")});
+
+    let read = fixture.shoot("hangs", "Reconcile Succeeded").await?;
+    request_move(&session, read, "seed-b").await?;
+    fixture.write_status("hangs", leaving.clone()).await?;
+    let (reported, mut reports) = unbounded_channel();
+    let report = |sentence: &str| drop(reported.send(sentence.to_owned()));
+    let watched = Box::pin(watch(&session, "hangs", SOON, &report));
+    let gardenlets = async {
+        let sentence = next_silence(&mut reports).await?;
+        assert!(sentence.contains(never_reported), "{sentence}");
+        fixture.write_status("hangs", there.clone()).await
+    };
+    let (answer, written) = tokio::join!(watched, gardenlets);
+    written?;
+    assert!(answer?.text.contains("Restore Succeeded"));
+
+    let read = fixture.shoot("hangs-too", "Reconcile Succeeded").await?;
+    let moved = request_move(&session, read, "seed-b").await?;
+    let leaves = fixture.write_status("hangs-too", leaving).await?;
+    assert_eq!(leaves.spec.seed_name, moved.shoot.spec.seed_name);
+    let (reported, mut reports) = unbounded_channel();
+    let report = |sentence: &str| drop(reported.send(sentence.to_owned()));
+    let never = std::future::pending();
+    let arrival = Box::pin(wait_for_arrival(
+        &session, &leaves, "seed-b", SOON, &report, never,
+    ));
+    let gardenlets = async {
+        let sentence = next_silence(&mut reports).await?;
+        assert!(sentence.contains(never_reported), "{sentence}");
+        fixture.write_status("hangs-too", there).await
+    };
+    let (followed, written) = tokio::join!(arrival, gardenlets);
+    written?;
+    followed?;
+    Ok(())
+}
+
+pub async fn an_old_plugin_is_reported(fixture: &Fixture) -> Result<()> {
+    let spec = json!({"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+        "provider": {"type": "local", "region": "local"}});
+    apply(
+        &fixture.client,
+        object("Seed", json!({"name": "seed-newer"}), &spec),
+    )
+    .await?;
+    let status = json!({"status": {"gardener": {"id": "i", "name": "n", "version": "99.1.0"}}});
+    let seeds: Api<Seed> = Api::all(fixture.client.clone());
+    let params = PatchParams::default();
+    seeds
+        .patch_status("seed-newer", &params, &Patch::Merge(status))
+        .await?;
+    let moves = |seed: &str| Flags::try_parse_from(["kubectl-repot", "move", "demo", seed]).unwrap();
+    let warning = warn_of_skew(&fixture.session, &moves("seed-newer").command).await;
+    let warning = warning.unwrap_or_default();
+    assert!(
+        warning.contains("seed seed-newer has version 99.1.0"),
+        "{warning}"
+    );
+    // A gardenlet without a version, and a caller who may not read the Seed.
+    let none = warn_of_skew(&fixture.session, &moves("seed-a").command).await;
+    assert_eq!(none, None);
+    let stranger = session(fixture.plane.client("stranger", &[]).await?);
+    let none = warn_of_skew(&stranger, &moves("seed-newer").command).await;
+    assert_eq!(none, None);
     Ok(())
 }
 
