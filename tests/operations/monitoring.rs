@@ -73,8 +73,8 @@ async fn the_process_beside_an_etcd_is_selected() {
     assert!(selects(monitor.unwrap(), &etcd[0]["spec"]["template"]));
 }
 
-/// The gardenlet and the providers create these Deployments. The name of a Deployment is the label `role` of the
-/// Pods, and the container port has the name of the scheme.
+/// The gardenlet and the providers create these Deployments. The name of a Deployment is the label `role` of
+/// the Pods, and the container port has the name of the scheme.
 #[tokio::test]
 async fn processes_of_the_suite_in_control_planes_are_selected() {
     let objects = monitored(&Desk::new().unwrap(), "gardenlet").await;

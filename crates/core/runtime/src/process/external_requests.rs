@@ -1,7 +1,7 @@
 //! Requests to clouds and DNS servers as a metric, by the code of the answer.
 //!
-//! A client of a cloud or DNS server lives for a single reconciliation. So the counter belongs to the process,
-//! and all clients of the process add to this counter.
+//! A client of a cloud or DNS server lives for a single reconciliation. So the counter belongs to the
+//! process, and all clients of the process add to this counter.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! State and age of operations, conditions, and the end of certificates of the Shoots of this seed as metrics.
-//! The series of a Shoot end when the Shoot leaves the seed or is gone.
+//! State and age of operations, conditions, and the end of certificates of the Shoots of this seed as
+//! metrics. The series of a Shoot end when the Shoot leaves the seed or is gone.
 
 use api::{gardencore::Shoot, meta::LastOperationState as State};
 use jiff::Timestamp;
