@@ -101,6 +101,26 @@ async fn defaults_of_every_chart_pass() {
     }
 }
 
+/// Ten moves at once made the downtime of each nine times as long (docs/understand/bench.md). A drain of the
+/// plugin moves as many shoots at a time.
+#[tokio::test]
+async fn few_shoots_move_to_the_same_seed_at_a_time() {
+    let desk = Desk::new().unwrap();
+    let rendered = desk.rendered("garden-controller-manager", &[]).await.unwrap();
+    let mut deployments = rendered.iter().filter(|object| object["kind"] == "Deployment");
+    let args = &deployments.next().unwrap()["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert!(
+        args.as_array()
+            .unwrap()
+            .contains(&json!("--concurrent-migrations=2")),
+        "{args}"
+    );
+    let flags = std::fs::read_to_string(root().join("crates/cli/kubectl-repot/src/flags.rs")).unwrap();
+    let (_, drain) = flags.split_once("/// Shoots that move at a time.").unwrap();
+    let (drain, _) = drain.split_once("pub parallel: u8").unwrap();
+    assert!(drain.contains("default_value_t = 2"), "{drain}");
+}
+
 /// Otherwise the nodes would pull from the public registry of their container runtime.
 #[tokio::test]
 async fn a_chart_without_a_registry_is_refused_with_the_name_of_the_setting() {

@@ -27,6 +27,7 @@ pub struct Config {
     pub project_share_percent: u8,
 
     /// Maximum number of shoots on their way to a seed at the same time; further shoots wait at their source.
+    /// The chart sets a smaller number, since many moves at once make the downtime of each longer.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrent_migrations: u16,
 
