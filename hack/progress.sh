@@ -8,24 +8,43 @@ say() { printf '[%ss] %s\n' "$SECONDS" "$*" >&2; }
 # fail TEXT…: the closing line of a script that could not do its work; says what to do.
 fail() { printf '[%ss] %s: %s\n' "$SECONDS" "$SCRIPT_NAME" "$*" >&2; exit 1; }
 
+# PAUSE seconds lie between two lines about the same work, so that no reader waits for more than 15 s for a sign of life.
+PAUSE=12
+
+# tick TEXT…: one progress line every PAUSE seconds with the seconds of the work, until its process or the script ends. Run it in the
+# background and without the locks of the script, which are descriptors 7 to 9: its last pause outlives it.
+tick() {
+  local begin=$SECONDS
+  while sleep "$PAUSE" >/dev/null 2>&1; do
+    kill -0 "$$" 2>/dev/null || exit 0
+    say "$* ($((SECONDS - begin)) s)"
+  done
+}
+
 # wait_for SECONDS WHAT COMMAND…: polls COMMAND until it succeeds; fails after SECONDS.
 wait_for() {
-  local limit=$1 what=$2 end; shift 2
-  end=$((SECONDS + limit))
+  local limit=$1 what=$2 begin=$SECONDS last=$SECONDS; shift 2
   until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$end" ] || fail "$what: not so after ${limit}s"
+    [ "$((SECONDS - begin))" -lt "$limit" ] || fail "$what: not so after ${limit}s"
+    if [ "$((SECONDS - last))" -ge "$PAUSE" ]; then
+      last=$SECONDS
+      say "waiting for $((SECONDS - begin)) s of at most $limit s: $what"
+    fi
     sleep 0.3
   done
 }
 
 # logged FILE COMMAND…: runs COMMAND with its output in FILE and shows the end of it where COMMAND fails.
 logged() {
-  local file=$1; shift
+  local file=$1 ticker status=0; shift
   mkdir -p "$(dirname "$file")"
-  if ! "$@" >"$file" 2>&1; then
-    tail -n 30 "$file" >&2
-    return 1
-  fi
+  tick "at work, log: $file" 7>&- 8>&- 9>&- &
+  ticker=$!
+  "$@" >"$file" 2>&1 || status=$?
+  kill "$ticker" 2>/dev/null || true
+  wait "$ticker" 2>/dev/null || true
+  [ "$status" -eq 0 ] || tail -n 30 "$file" >&2
+  return "$status"
 }
 
 # of_this_checkout: what another checkout of the same packages left in the shared target folder does not pass for this one's. Cargo
@@ -38,7 +57,7 @@ of_this_checkout() {
   printf '%s' "$PWD" >"$last"
 }
 
-# compile LOG CARGO-COMMAND…: compiles with the output in LOG. Tells before it begins how much there is, and every half minute how
+# compile LOG CARGO-COMMAND…: compiles with the output in LOG. Tells before it begins how much there is, and every PAUSE seconds how
 # far it is; shows the end of LOG where the command fails.
 compile() {
   local file=$1 total ticker status=0; shift
@@ -49,7 +68,7 @@ compile() {
   total=$(grep -c '^name = ' Cargo.lock)
   say "compiling: $* (at most $total packages; log: $file)"
   (
-    while sleep 25 >/dev/null 2>&1; do
+    while sleep "$PAUSE" >/dev/null 2>&1; do
       # Ends with whoever waits for it, however that ends.
       kill -0 "$$" 2>/dev/null || exit 0
       say "compiling: $(grep -c '^ *Compiling ' "$file") of at most $total packages, now $(awk '$1 == "Compiling" { name = $2 } END { print name }' "$file")"

@@ -116,7 +116,8 @@ compile() {
     environment "$1" "$2"
   else
     command -v go >/dev/null || fail "needs Go 1.26 or newer in PATH: https://go.dev/dl"
-    (cd "$dir" && timeout 1500 go build -trimpath -buildvcs=false -ldflags "$(link_flags "$1" "$2")" -o "$file.new" "$package")
+    (cd "$dir" && logged "$REPOT_CACHE/log/$1.log" timeout 1500 go build -trimpath -buildvcs=false \
+      -ldflags "$(link_flags "$1" "$2")" -o "$file.new" "$package")
   fi
 }
 

@@ -13,6 +13,7 @@ mod lessons;
 mod manifests;
 mod monitoring;
 mod programs;
+mod progress;
 mod releases;
 mod replicas;
 mod rights;
