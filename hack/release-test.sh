@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that a release can be checked, pushed and installed: the suite of landscape e2e comes from a local registry alone, and a
-# shoot is created and moved. Part 5 of hack/e2e.sh. The landscape must be up and without the suite.
+# Shows that a release can be checked, pushed and installed: the suite of landscape e2e comes from a local registry alone. The plugin
+# of the release checks the installation, moves a shoot and drains a seed. Ends with the seconds of each step. Part 5 of hack/e2e.sh. The landscape must be up and without the suite.
 #   hack/release-test.sh
 # The programs are not optimised, since optimising takes longer than a part may.
 set -euo pipefail
@@ -26,6 +26,24 @@ refused() {
   if output=$("$@" 2>&1); then fail "this was accepted: $*"; fi
   case $output in *"$text"*) ;; *) fail "the refusal of '$*' lacks '$text': $output" ;; esac
 }
+
+# shows TEXT COMMAND…: the command succeeds, and its output has TEXT.
+shows() {
+  local text=$1 output; shift
+  output=$("$@" 2>&1) || fail "'$*' failed: $output"
+  case $output in *"$text"*) ;; *) fail "the output of '$*' lacks '$text': $output" ;; esac
+}
+
+# timed STEP COMMAND…: runs COMMAND, and keeps the seconds of STEP for the end.
+times=()
+timed() {
+  local step=$1 begin=$SECONDS; shift
+  "$@"
+  times+=("$step: $((SECONDS - begin)) s")
+}
+
+# plugin ARGUMENT…: the packed plugin, in the garden.
+plugin() { KUBECONFIG=$STATE/garden.kubeconfig timeout 960 "$WORK/kubectl-repot" "$@"; }
 
 # A second packing of the same programs gives the same digests.
 make_release() {
@@ -134,6 +152,40 @@ first_shoot() {
     is_on seed-a
 }
 
+check_before() { plugin check --pre || fail "the garden is not ready for an installation"; }
+
+# try_commands: commands of the plugin that change no shoot, on real clusters.
+try_commands() {
+  wait_for 300 "kubectl repot check reports no fault (run it on landscape e2e)" plugin check
+  shows "gardenlet of seed seed-a: ${VERSION#v}" plugin version
+  shows demo plugin status -A
+  shows "Shoot garden-dev/demo" plugin status demo -n garden-dev
+  shows "No operation runs on shoot demo" plugin watch demo -n garden-dev
+  refused "does not exist" plugin status ghost -n garden-dev
+  shows "objects are in" plugin diagnose demo --file "$WORK/demo.json" -n garden-dev
+  jq -e '[.. | objects | select(.kind? == "Secret")] == []' "$WORK/demo.json" >/dev/null || fail "the bundle of the plugin has a Secret"
+}
+
+move_shoot() {
+  wait_for 300 "the garden allows the move to seed-b" plugin plan demo seed-b -n garden-dev
+  plugin move demo seed-b --wait --timeout 900 -n garden-dev || fail "the shoot was not moved to seed-b"
+  is_on seed-b || fail "the shoot is not on seed-b after the move"
+}
+
+# drain_seed: the shoot goes back, as soon as the former seed is clean.
+drain_seed() {
+  wait_for 600 "the garden allows the move back to seed-a" plugin plan demo seed-a -n garden-dev
+  plugin drain seed-b --to seed-a --yes --timeout 900 || fail "seed-b was not drained"
+  is_on seed-a || fail "the shoot is not on seed-a after the drain of seed-b"
+  plugin uncordon seed-b >/dev/null
+}
+
+delete_shoot() {
+  at garden -n garden-dev annotate shoot demo confirmation.gardener.cloud/deletion=true >/dev/null
+  at garden -n garden-dev delete shoot demo --wait=false >/dev/null
+  wait_for 600 "the shoot is deleted" shoot_is_gone
+}
+
 # all_by_digest CLUSTER: each container of the suite and of control planes comes from the registry, by digest.
 all_by_digest() {
   local others
@@ -153,20 +205,21 @@ start_registry
 for cluster in $CLUSTERS; do
   while read -r number; do know_registry "$(node_of "$cluster" "$number")"; done < <(nodes "$cluster")
 done
-push
-say "installing the release from the registry"
-RELEASE_REGISTRY=$REGISTRY RELEASE_VERSION=${VERSION#v} hack/install.sh e2e
-first_shoot
-say "moving the shoot by the plugin of the release"
+timed "filling the registry" push
 tar -xzf "$RELEASE/plugin/kubectl-repot-$VERSION-linux-amd64.tar.gz" -C "$WORK"
-KUBECONFIG=$STATE/garden.kubeconfig timeout 960 "$WORK/kubectl-repot" move demo seed-b --wait --timeout 900 -n garden-dev ||
-  fail "the shoot was not moved to seed-b"
-is_on seed-b || fail "the shoot is not on seed-b after the move"
+timed "kubectl repot check --pre" check_before
+say "installing the release from the registry"
+timed "garden and two seeds" env RELEASE_REGISTRY="$REGISTRY" RELEASE_VERSION="${VERSION#v}" hack/install.sh e2e
+timed "first shoot" first_shoot
+timed "commands of the plugin without a change" try_commands
+say "moving the shoot by the plugin of the release"
+timed "move" move_shoot
 for cluster in garden seed-a seed-b infra; do all_by_digest "$cluster"; done
 grep -q "uri: https://releases.example.org/$VERSION/plugin/kubectl-repot-$VERSION-linux-amd64.tar.gz" "$RELEASE/plugin/krew.yaml" ||
   fail "the manifest for krew lacks the archive"
+say "draining a seed by the plugin of the release"
+timed "drain of a seed with one shoot" drain_seed
 say "deleting the shoot"
-at garden -n garden-dev annotate shoot demo confirmation.gardener.cloud/deletion=true >/dev/null
-at garden -n garden-dev delete shoot demo --wait=false >/dev/null
-wait_for 600 "the shoot is deleted" shoot_is_gone
-say "release $VERSION: installed from a registry, moved a shoot, all images by digest"
+timed "deletion of the shoot" delete_shoot
+printf 'release test: %s\n' "${times[@]}"
+say "release $VERSION: installed from a registry, moved a shoot, drained a seed, all images by digest"
