@@ -162,6 +162,7 @@ try_commands() {
   shows "Shoot garden-dev/demo" plugin status demo -n garden-dev
   shows "No operation runs on shoot demo" plugin watch demo -n garden-dev
   refused "does not exist" plugin status ghost -n garden-dev
+  shows drain env PATH="$WORK:$PATH" "$WORK/kubectl_complete-repot" dr
   shows "objects are in" plugin diagnose demo --file "$WORK/demo.json" -n garden-dev
   jq -e '[.. | objects | select(.kind? == "Secret")] == []' "$WORK/demo.json" >/dev/null || fail "the bundle of the plugin has a Secret"
 }

@@ -145,8 +145,8 @@ plugin() {
   local root=$WORK/plugin archive=kubectl-repot-$VERSION-linux-amd64.tar.gz
   mkdir -p "$root" "$OUT/plugin"
   strip -o "$root/kubectl-repot" "$programs/kubectl-repot"
-  cp LICENSE "$root/"
-  tar_folder "$root" "$WORK/plugin.tar" LICENSE kubectl-repot
+  cp LICENSE crates/cli/kubectl-repot/kubectl_complete-repot "$root/"
+  tar_folder "$root" "$WORK/plugin.tar" LICENSE kubectl-repot kubectl_complete-repot
   gzip -n -c "$WORK/plugin.tar" >"$OUT/plugin/$archive"
   [ -n "${RELEASE_URI:-}" ] || { say "no manifest for krew: RELEASE_URI does not name where users find the files"; return 0; }
   # A platform without an archive in this release has no place in the manifest.

@@ -149,6 +149,12 @@ pub enum Command {
     },
     /// Writes the page for man. Needs no garden.
     Man,
+    /// Writes the words that kubectl offers for the last word. For the script `kubectl_complete-repot`.
+    #[command(hide = true)]
+    OfferWords {
+        /// The words after `kubectl repot`; the last word may be empty.
+        words: Vec<String>,
+    },
     /// Shows the versions of the plugin and of the garden.
     Version,
     /// Collects the objects and Events of a shoot for a report, without Secrets.

@@ -17,7 +17,7 @@ use crate::{
     edit::Edited,
     failure::Failure,
     flags::{Command, Drain, Flags, Output, Takeover, Wait},
-    generate::{completion, man},
+    generate::{completion, man, offered_words},
     moves::{answer, effect_of_cancellation, request_cancellation, request_move, wait_for_arrival},
     plan::plan,
     session::Session,
@@ -66,6 +66,10 @@ async fn command(flags: &Flags) -> Result<Answer, Failure> {
             let page = man()?;
             return Ok(Answer::new(page.clone(), &json!({"page": page})));
         }
+        Command::OfferWords { words } => {
+            let offered = offered_words(words);
+            return Ok(Answer::new(offered.clone(), &json!({"words": offered})));
+        }
         _ => {}
     }
     let answer = Box::pin(command_at_garden(flags)).await?;
@@ -108,7 +112,9 @@ async fn command_at_garden(flags: &Flags) -> Result<Answer, Failure> {
             Box::pin(watch(&session, shoot, within, &report)).await
         }
         Command::Check { pre } => Box::pin(check(&session, *pre)).await,
-        Command::Completion { .. } | Command::Man => Err(Failure::failed("the command needs no garden")),
+        Command::Completion { .. } | Command::Man | Command::OfferWords { .. } => {
+            Err(Failure::failed("the command needs no garden"))
+        }
         Command::Version => Ok(Box::pin(version(&session)).await),
         Command::Diagnose { shoot, file } => Box::pin(diagnose(&session, shoot, file.as_deref())).await,
     }
