@@ -1,4 +1,5 @@
-//! Reports a seed that hangs: while a command waits and no new state comes, the state of the gardenlet is read.
+//! Reports a seed that hangs: while a command waits and no new state comes, the state of the gardenlet is
+//! read.
 
 use std::{
     cell::{Cell, RefCell},

@@ -2,8 +2,8 @@
 //!
 //! The time begins with the final snapshot and ends with the rollout of kube-apiserver. A client of the edge
 //! waits some seconds longer: kube-apiserver stops before the final snapshot, and DNS servers and the edge
-//! may need a moment after the rollout. The name of the snapshot has the time by the clock of the source, so the
-//! difference of both clocks is part of the value.
+//! may need a moment after the rollout. The name of the snapshot has the time by the clock of the source, so
+//! the difference of both clocks is part of the value.
 
 use std::{
     collections::HashMap,
