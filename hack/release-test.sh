@@ -187,6 +187,24 @@ delete_shoot() {
   wait_for 600 "the shoot is deleted" shoot_is_gone
 }
 
+# uninstall: the seeds first, as the page for upgrades describes. Kinds stay, and no process of the suite does.
+uninstall() {
+  local seed
+  for seed in seed-a seed-b; do
+    timeout 300 "$REPOT_BIN/helm" --kubeconfig "$STATE/$seed.kubeconfig" uninstall seed -n garden --wait >/dev/null
+    at "$seed" get crd etcds.druid.gardener.cloud >/dev/null || fail "the kinds of $seed were deleted"
+    wait_for 180 "$seed has no gardenlet" no_pods_of "$seed" gardenlet
+  done
+  timeout 300 "$REPOT_BIN/helm" --kubeconfig "$STATE/garden.kubeconfig" uninstall garden -n garden --wait >/dev/null
+  at garden get crd shoots.core.gardener.cloud >/dev/null || fail "the kinds of the garden were deleted"
+  wait_for 180 "the garden has no garden-controller-manager" no_pods_of garden garden-controller-manager
+}
+# no_pods_of CLUSTER NAME: an error of the cluster is no answer.
+no_pods_of() {
+  local names
+  names=$(at "$1" -n garden get pods -l "app.kubernetes.io/name=$2" -o name) && [ -z "$names" ]
+}
+
 # all_by_digest CLUSTER: each container of the suite and of control planes comes from the registry, by digest.
 all_by_digest() {
   local others
@@ -222,5 +240,7 @@ say "draining a seed by the plugin of the release"
 timed "drain of a seed with one shoot" drain_seed
 say "deleting the shoot"
 timed "deletion of the shoot" delete_shoot
+say "uninstalling the suite"
+timed "uninstallation" uninstall
 printf 'release test: %s\n' "${times[@]}"
-say "release $VERSION: installed from a registry, moved a shoot, drained a seed, all images by digest"
+say "release $VERSION: installed from a registry, moved a shoot, drained a seed, uninstalled, all images by digest"
