@@ -159,6 +159,7 @@ try_commands() {
   wait_for 300 "kubectl repot check reports no fault (run it on landscape e2e)" plugin check
   shows "gardenlet of seed seed-a: ${VERSION#v}" plugin version
   shows demo plugin status -A
+  shows "seed seed-a: 1 shoots, gardenlet ${VERSION#v}" plugin status --seeds
   shows "Shoot garden-dev/demo" plugin status demo -n garden-dev
   shows "No operation runs on shoot demo" plugin watch demo -n garden-dev
   refused "does not exist" plugin status ghost -n garden-dev

@@ -76,6 +76,9 @@ pub enum Command {
         /// The Shoots of all namespaces.
         #[arg(short = 'A', long, conflicts_with = "shoot")]
         all_namespaces: bool,
+        /// The garden as a tree of seeds, with the shoots that are not at rest.
+        #[arg(long, conflicts_with_all = ["shoot", "all_namespaces"])]
+        seeds: bool,
     },
     /// Asks the garden whether a shoot may move to a seed, without any change.
     Plan {
@@ -286,6 +289,16 @@ mod tests {
             unreachable!("the command is a move");
         };
         assert_eq!(wait.within(), Some(Duration::from_secs(1800)));
+    }
+
+    #[test]
+    fn a_status_is_of_a_shoot_of_namespaces_or_of_seeds() {
+        for line in ["status", "status demo", "status -A", "status --seeds"] {
+            assert!(parse(&format!("kubectl-repot {line}")).is_ok(), "{line}");
+        }
+        for line in ["status demo -A", "status demo --seeds", "status -A --seeds"] {
+            assert!(parse(&format!("kubectl-repot {line}")).is_err(), "{line}");
+        }
     }
 
     #[test]

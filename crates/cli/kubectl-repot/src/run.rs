@@ -94,6 +94,7 @@ async fn command_at_garden(flags: &Flags) -> Result<Answer, Failure> {
         Command::Status {
             shoot: Some(shoot), ..
         } => Box::pin(status::of_shoot(&session, shoot)).await,
+        Command::Status { seeds: true, .. } => Box::pin(status::of_seeds(&session)).await,
         Command::Status { all_namespaces, .. } => {
             Box::pin(status::of_shoots(&session, *all_namespaces)).await
         }

@@ -54,6 +54,11 @@ impl Branch {
         self.below.push(Self::new(text));
     }
 
+    /// Adds a line that has lines below already.
+    pub fn attach(&mut self, branch: Branch) {
+        self.below.push(branch);
+    }
+
     /// Adds a line with lines below, unless there are no such lines.
     pub fn add_group(&mut self, text: &str, lines: Vec<String>) {
         if !lines.is_empty() {

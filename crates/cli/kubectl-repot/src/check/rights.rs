@@ -70,7 +70,7 @@ const TO_OPERATE: [Right; 10] = [
     operates("force-restore", "shoots", "takeover"),
     across(operates("list", "shoots", "status -A, drain, takeover --seed")),
     across(operates("get", "seeds", "drain, takeover")),
-    across(operates("list", "seeds", "check, version")),
+    across(operates("list", "seeds", "check, version, status --seeds")),
     across(operates("patch", "seeds", "cordon, drain")),
 ];
 

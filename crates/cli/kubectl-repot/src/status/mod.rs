@@ -1,11 +1,13 @@
-//! `kubectl repot status`: where shoots are, and the progress of operations.
+//! `kubectl repot status`: where shoots are, the progress of operations, and the state of seeds.
 
+mod overview;
 mod report;
 mod text;
 
+pub use overview::{GardenReport, SeedReport};
 pub use report::ShootReport;
 
-use api::gardencore::Shoot;
+use api::gardencore::{Seed, Shoot};
 use kube::{Api, api::ListParams};
 use runtime::{client::Cluster, clock};
 use serde_json::json;
@@ -22,6 +24,17 @@ pub async fn of_shoot(session: &Session, name: &str) -> Result<Answer, Failure> 
     Ok(Answer::new(text::tree(&report, clock::now()), &report))
 }
 
+/// The garden as a tree of seeds.
+pub async fn of_seeds(session: &Session) -> Result<Answer, Failure> {
+    let seeds: Api<Seed> = session.garden().cluster_wide();
+    let params = ListParams::default();
+    let seeds = Box::pin(session.request("Seeds cannot be listed", seeds.list(&params))).await?;
+    let shoots: Api<Shoot> = session.garden().all();
+    let shoots = Box::pin(read_all(session, &shoots)).await?;
+    let report = GardenReport::new(&seeds.items, &shoots);
+    Ok(Answer::new(report.tree(clock::now()), &report))
+}
+
 /// A line for each shoot of the namespace, or of all namespaces.
 pub async fn of_shoots(session: &Session, all_namespaces: bool) -> Result<Answer, Failure> {
     let shoots: Api<Shoot> = if all_namespaces {
@@ -29,17 +42,7 @@ pub async fn of_shoots(session: &Session, all_namespaces: bool) -> Result<Answer
     } else {
         session.shoots(session.namespace())
     };
-    let mut reports = Vec::new();
-    let mut page = ListParams::default().limit(PAGE);
-    loop {
-        let request = read_page(&shoots, &page);
-        let (read, next) = Box::pin(session.request("Shoots cannot be listed", request)).await?;
-        reports.extend(read);
-        page.continue_token = next.filter(|token| !token.is_empty());
-        if page.continue_token.is_none() {
-            break;
-        }
-    }
+    let reports = Box::pin(read_all(session, &shoots)).await?;
     let text = if reports.is_empty() && !all_namespaces {
         format!(
             "no shoot exists in namespace {}; -n names a different namespace, -A shows all\n",
@@ -49,6 +52,21 @@ pub async fn of_shoots(session: &Session, all_namespaces: bool) -> Result<Answer
         text::lines(&reports, all_namespaces, clock::now())
     };
     Ok(Answer::new(text, &json!({"shoots": reports})))
+}
+
+/// The reports of all Shoots, page by page.
+async fn read_all(session: &Session, shoots: &Api<Shoot>) -> Result<Vec<ShootReport>, Failure> {
+    let mut reports = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let request = read_page(shoots, &page);
+        let (read, next) = Box::pin(session.request("Shoots cannot be listed", request)).await?;
+        reports.extend(read);
+        page.continue_token = next.filter(|token| !token.is_empty());
+        if page.continue_token.is_none() {
+            return Ok(reports);
+        }
+    }
 }
 
 /// The reports of a page, and the token of the next page.

@@ -132,7 +132,8 @@ fn describe_progress(progress: &MigrationProgress, now: Timestamp) -> String {
     )
 }
 
-fn describe_condition(condition: &Condition, now: Timestamp) -> String {
+/// A condition with the age of the present status.
+pub(super) fn describe_condition(condition: &Condition, now: Timestamp) -> String {
     format!(
         "{} is {:?} for {}: {} ({}){}",
         condition.type_,

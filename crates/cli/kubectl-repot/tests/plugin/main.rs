@@ -108,6 +108,20 @@ async fn status_shows_lines_and_a_tree(fixture: &Fixture) -> Result<()> {
     let tree = status::of_shoot(&fixture.session, "shown").await?;
     assert!(tree.text.starts_with("Shoot garden-dev/shown"), "{}", tree.text);
     assert_eq!(tree.json["actingSeed"], "seed-a");
+    let overview = status::of_seeds(&fixture.session).await?;
+    for words in [
+        "Garden: ",
+        "seed seed-a: ",
+        "condition GardenletReady was never reported",
+    ] {
+        assert!(overview.text.contains(words), "{words}: {}", overview.text);
+    }
+    let stranger = session(fixture.plane.client("stranger", &[]).await?);
+    let failure = status::of_seeds(&stranger).await.unwrap_err();
+    assert!(
+        failure.to_string().contains("Seeds cannot be listed: no right"),
+        "{failure}"
+    );
     Ok(())
 }
 
