@@ -95,7 +95,7 @@ http: {addr: "$REGISTRY"}
 END
   docker-registry serve "$WORK/registry.yml" >"$REPOT_CACHE/log/release-registry.log" 2>&1 9>&- &
   registry=$!
-  trap 'kill "$registry" 2>/dev/null || true' EXIT
+  trap 'kill "$registry" 2>/dev/null || true; tmux -L repot-release kill-server 2>/dev/null || true' EXIT
   wait_for 30 "the registry answers (see $REPOT_CACHE/log/release-registry.log)" curl -sf -m 3 "http://$REGISTRY/v2/"
 }
 
@@ -168,8 +168,25 @@ try_commands() {
   jq -e '[.. | objects | select(.kind? == "Secret")] == []' "$WORK/demo.json" >/dev/null || fail "the bundle of the plugin has a Secret"
 }
 
+# try_terminal: at a terminal the plugin asks for the approval of a drain, and a wrong name changes nothing. Without --foreground,
+# timeout would keep the plugin from reading the terminal.
+try_terminal() {
+  local command="KUBECONFIG='$STATE/garden.kubeconfig' timeout --foreground 300 '$WORK/kubectl-repot' drain seed-a --to seed-b"
+  hack/packages.sh tmux
+  tmux -L repot-release new-session -d -x 250 -y 60 "$command; echo \"exit code \$?\"; exec cat" 7>&- 8>&- 9>&-
+  wait_for 180 "the plugin asks for the approval of a drain" screen_shows "Type seed-a to approve the drain"
+  tmux -L repot-release send-keys wrong Enter
+  wait_for 60 "a drain without an approval ends" screen_shows "exit code 2"
+  screen_shows "nothing was changed" || fail "the plugin does not report that nothing was changed: $(screen)"
+  tmux -L repot-release kill-server
+  is_on seed-a || fail "a drain without an approval has moved the shoot"
+}
+screen() { tmux -L repot-release capture-pane -p -J; }
+screen_shows() { screen | grep -qF "$1"; }
+
 move_shoot() {
   wait_for 300 "the garden allows the move to seed-b" plugin plan demo seed-b -n garden-dev
+  try_terminal
   plugin move demo seed-b --wait --timeout 900 -n garden-dev || fail "the shoot was not moved to seed-b"
   is_on seed-b || fail "the shoot is not on seed-b after the move"
 }
