@@ -256,6 +256,7 @@ grep -q "uri: https://releases.example.org/$VERSION/plugin/kubectl-repot-$VERSIO
   fail "the manifest for krew lacks the archive"
 say "draining a seed by the plugin of the release"
 timed "drain of a seed with one shoot" drain_seed
+timed "three faults and their alerts" hack/alerts-test.sh e2e
 say "deleting the shoot"
 timed "deletion of the shoot" delete_shoot
 say "uninstalling the suite"
