@@ -17,12 +17,12 @@ use crate::{
 
 /// The observations of a wait.
 #[derive(Debug)]
-pub struct Silence {
+pub struct SilenceWatch {
     changed: Cell<Instant>,
     seed: RefCell<Option<String>>,
 }
 
-impl Default for Silence {
+impl Default for SilenceWatch {
     fn default() -> Self {
         Self {
             changed: Cell::new(Instant::now()),
@@ -31,7 +31,7 @@ impl Default for Silence {
     }
 }
 
-impl Silence {
+impl SilenceWatch {
     /// A new state was reported.
     pub fn note_change(&self) {
         self.changed.set(Instant::now());

@@ -20,7 +20,7 @@ use crate::{
     failure::Failure,
     follow::{Report, follow},
     session::{SeedReading, Session},
-    silence::Silence,
+    silence::SilenceWatch,
 };
 
 /// Moves a shoot: names the destination in the specification.
@@ -49,7 +49,7 @@ pub async fn wait_for_arrival(
     let (namespace, name) = (shoot.namespace().unwrap_or_default(), shoot.name_any());
     let goal = format!("Shoot {namespace}/{name} on seed {seed}");
     let shoots = session.shoots(&namespace);
-    let silence = Silence::default();
+    let silence = SilenceWatch::default();
     let noted = |sentence: &str| {
         silence.note_change();
         report(sentence);

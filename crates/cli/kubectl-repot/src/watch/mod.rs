@@ -16,7 +16,7 @@ use crate::{
     failure::Failure,
     follow::{Report, follow},
     session::Session,
-    silence::Silence,
+    silence::SilenceWatch,
 };
 
 /// Reports each step until the operation ends, for `within` at most.
@@ -30,7 +30,7 @@ pub async fn watch(
     let read = Box::pin(session.shoot(namespace, name)).await?;
     let uid = read.uid();
     let begun = Instant::now();
-    let silence = Silence::default();
+    let silence = SilenceWatch::default();
     let steps = RefCell::new(Steps::default());
     let stamped = |sentence: &str| {
         silence.note_change();
