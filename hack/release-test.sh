@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Shows that a release can be checked, pushed and installed: the suite of landscape e2e comes from a local registry alone. The plugin
-# of the release checks the installation, moves a shoot and drains a seed. Ends with the seconds of each step. Part 5 of hack/e2e.sh. The landscape must be up and without the suite.
+# of the release checks the installation, moves a shoot, drains a seed, and takes the shoot over from a lost seed. Ends with the seconds
+# of each step. Part 5 of hack/e2e.sh. The landscape must be up and without the suite.
 #   hack/release-test.sh
 # The programs are not optimised, since optimising takes longer than a part may.
 set -euo pipefail
@@ -199,6 +200,33 @@ drain_seed() {
   plugin uncordon seed-b >/dev/null
 }
 
+seed_is_silent() {
+  [ "$(at garden get seed "$1" -o jsonpath='{.status.conditions[?(@.type=="GardenletReady")].status}')" = Unknown ]
+}
+# may_be_taken_over: the report of the plugin has no obstacle, and asks for the approval. It changes nothing without one.
+may_be_taken_over() {
+  local report
+  report=$(plugin takeover demo seed-b -n garden-dev 2>&1 </dev/null || true)
+  case $report in *"--yes demo"*) ;; *) return 1 ;; esac
+}
+# no_former_seeds: an error of the garden is no answer.
+no_former_seeds() {
+  local seeds
+  seeds=$(at garden -n garden-dev get shoot demo -o jsonpath='{.status.formerSeeds[*].name}') && [ -z "$seeds" ]
+}
+
+# lose_seed: seed-a hears nothing of garden, DNS server and object store. The plugin takes the shoot over, and the seed returns.
+lose_seed() {
+  local other
+  for other in garden dns s3; do hack/landscape.sh cut e2e seed-a "$other"; done
+  wait_for 120 "the garden reports seed-a as silent" seed_is_silent seed-a
+  wait_for 180 "the plugin reports no obstacle of a takeover (kubectl repot takeover demo seed-b -n garden-dev)" may_be_taken_over
+  plugin takeover demo seed-b --yes demo --wait --timeout 900 -n garden-dev || fail "seed-b has not taken the shoot over"
+  is_on seed-b || fail "the shoot is not on seed-b after the takeover"
+  for other in garden dns s3; do hack/landscape.sh heal e2e seed-a "$other"; done
+  wait_for 600 "seed-a is clean after its return" no_former_seeds
+}
+
 delete_shoot() {
   at garden -n garden-dev annotate shoot demo confirmation.gardener.cloud/deletion=true >/dev/null
   at garden -n garden-dev delete shoot demo --wait=false >/dev/null
@@ -257,9 +285,11 @@ grep -q "uri: https://releases.example.org/$VERSION/plugin/kubectl-repot-$VERSIO
 say "draining a seed by the plugin of the release"
 timed "drain of a seed with one shoot" drain_seed
 timed "three faults and their alerts" hack/alerts-test.sh e2e
+say "losing a seed"
+timed "dead seed, with the return of the seed" lose_seed
 say "deleting the shoot"
 timed "deletion of the shoot" delete_shoot
 say "uninstalling the suite"
 timed "uninstallation" uninstall
 printf 'release test: %s\n' "${times[@]}"
-say "release $VERSION: installed from a registry, moved a shoot, drained a seed, uninstalled, all images by digest"
+say "release $VERSION: installed from a registry, moved a shoot, drained a seed, lost a seed, uninstalled, all images by digest"
