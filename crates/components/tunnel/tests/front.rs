@@ -6,10 +6,10 @@ mod world;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use testkit::{NameServer, eventually};
+use testkit::{NameServer, eventually, free_port};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     time::timeout,
 };
 use tunnel::agent::{Agent, Numbers, Reach, Way};
@@ -17,6 +17,7 @@ use tunnel::agent::{Agent, Numbers, Reach, Way};
 use world::{
     LONG, SERVER, World, echo,
     front::{Front, HOST, ZONE, add},
+    get,
 };
 
 /// Timeout for the arrival of a greeting; after the timeout, the client connects again.
@@ -90,4 +91,27 @@ async fn one_name_leads_users_to_the_api_and_agents_to_the_tunnel() -> Result<()
         ensure!(first.await? == 22);
     }
     world.wait_for_agents(1).await
+}
+
+/// The dashboard and docs/look-up/metrics.md name these series of HAProxy.
+#[tokio::test]
+async fn a_refused_connection_is_counted() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let names = NameServer::start(&[ZONE]).await?;
+    let front = Front::start(folder.path(), &names, [free_port()?, free_port()?]).await?;
+    let mut user = TcpStream::connect(("127.0.0.1", front.users)).await?;
+    user.write_all(b"no greeting of TLS").await?;
+    // The edge ends the connection, in order or not.
+    let _ = testkit::timeout(LONG, user.read_to_end(&mut Vec::new())).await?;
+    let metrics = get(front.health, "/metrics").await?;
+    for series in [
+        "haproxy_frontend_requests_denied_total{proxy=\"shoots\"} 1",
+        "haproxy_frontend_requests_denied_total{proxy=\"api-proxies\"} 0",
+        "haproxy_frontend_connections_total{proxy=\"shoots\"} 1",
+        "haproxy_backend_connection_errors_total{proxy=\"shoot\"} 0",
+        "haproxy_backend_connection_errors_total{proxy=\"shoot-tried\"} 0",
+    ] {
+        ensure!(metrics.contains(series), "{series} is not in\n{metrics}");
+    }
+    Ok(())
 }

@@ -25,6 +25,8 @@ pub struct Front {
     pub users: u16,
     /// Port for proxies.
     pub proxies: u16,
+    /// Port of the health check and of the metrics.
+    pub health: u16,
     pub haproxy: Server,
 }
 
@@ -81,6 +83,7 @@ impl Front {
         Ok(Self {
             users,
             proxies,
+            health,
             haproxy,
         })
     }
