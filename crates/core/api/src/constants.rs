@@ -103,6 +103,9 @@ pub const ISOLATED_ZONE_CLOSE_DEADLINE: &str = "extensions.gardener.cloud/isolat
 /// Annotation: the Seed to which a move of the Shoot is judged without any change. garden-controller-manager
 /// reports the answer as constraint `MigrationDryRun`, and removes the annotation.
 pub const MIGRATION_DRY_RUN: &str = "migration.gardener.cloud/dry-run";
+/// Annotation: the Seed that is to prepare for the Shoot, while the present seed serves. The request ends
+/// with the annotation. Without a setting of garden-controller-manager no seed prepares.
+pub const MIGRATION_PREPARE: &str = "migration.gardener.cloud/prepare";
 /// Key of the taint that closes a Seed to new shoots and to moves to the seed. `kubectl repot cordon` writes
 /// the taint.
 pub const SEED_CORDONED: &str = "migration.gardener.cloud/cordoned";
@@ -170,6 +173,10 @@ pub const HANDED_OVER_IN_EPOCH: &str = "shoot.gardener.cloud/handed-over-in-epoc
 /// the annotation of the present epoch, the gardenlet does not rely on phases `Opening`, `Held` and `Leaving`
 /// of the Shoot.
 pub const OPENED_IN_EPOCH: &str = "shoot.gardener.cloud/opened-in-epoch";
+/// Annotation of the shoot's namespace in the seed: the ownership epoch, a whole number, of the grant under
+/// which the seed has created the namespace, before any flow of an owner. A namespace with the annotation is
+/// removed when the grant ends. The flow of an owner removes the annotation first.
+pub const PREPARED_IN_EPOCH: &str = "shoot.gardener.cloud/prepared-in-epoch";
 /// Annotation of the DNSRecord with the owner record (`true`): the deletion removes the epoch, too, because
 /// the shoot is deleted, or owner checks are off. Without the annotation the epoch stays in DNS, so that the
 /// former owner learns the end of its ownership (R17-50).
@@ -400,6 +407,9 @@ pub mod condition {
     /// Shoot constraint: whether a move to the seed of annotation `migration.gardener.cloud/dry-run` could
     /// have begun when the annotation was answered.
     pub const MIGRATION_DRY_RUN: &str = "MigrationDryRun";
+    /// Shoot, in `status.liveMigration.conditions`: the seed of a preparation has prepared all parts of the
+    /// control plane. Reason and message report the missing parts.
+    pub const PREPARED: &str = "Prepared";
     /// Shoot constraint: new reconciliations can begin. `False` while a pause holds reconciliations back, and
     /// absent otherwise.
     pub const RECONCILIATION_POSSIBLE: &str = "ReconciliationPossible";

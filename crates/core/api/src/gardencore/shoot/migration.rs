@@ -1,4 +1,4 @@
-//! The approval of a move, and the progress of the move.
+//! The approval of a move, the progress of the move, and the grant of a preparation.
 
 use crate::derive::{Deserialize, JsonSchema, PackedExtension, Serialize, Time, skip_serializing_none};
 
@@ -48,4 +48,27 @@ pub struct MigrationProgress {
     /// a source that does not answer adds backups. Absent where no backups are copied.
     #[schemars(range(min = 0))]
     pub total_bytes: Option<i64>,
+}
+
+/// The right of a seed to prepare in that seed for the shoot, while the source serves. The right ends when
+/// the Shoot has a different uid, host or epoch, when the Shoot is being deleted, and when this field is
+/// removed. Only garden-controller-manager writes this field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MigrationPreparation {
+    /// `metadata.uid` of the Shoot.
+    #[schemars(length(min = 1, max = 64))]
+    pub uid: String,
+    /// Name of the Seed that hosted the shoot at the time of the grant.
+    #[schemars(length(min = 1, max = 253))]
+    pub source: String,
+    /// Name of the Seed that may prepare.
+    #[schemars(length(min = 1, max = 253))]
+    pub destination: String,
+    /// The ownership epoch of the shoot at the time of the grant.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+    /// Time after which the destination removes the preparation, and garden-controller-manager removes this
+    /// field.
+    pub expiry: Time,
 }

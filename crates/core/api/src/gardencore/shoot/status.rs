@@ -6,8 +6,8 @@ use crate::{
 };
 
 use super::{
-    FormerSeed, MigrationApproval, Ownership, PendingWorkersRollout, SeedOwnerCheck, ShootCredentials,
-    ZoneIsolation,
+    FormerSeed, MigrationApproval, MigrationPreparation, Ownership, PendingWorkersRollout, SeedOwnerCheck,
+    ShootCredentials, ZoneIsolation,
 };
 
 /// Observed state of the shoot and of the control plane.
@@ -79,7 +79,8 @@ pub struct ShootStatus {
     pub in_place_updates: Option<InPlaceUpdatesStatus>,
     /// Worker pools that wait for the user to replace the machines.
     pub manual_worker_pool_rollout: Option<ManualWorkerPoolRollout>,
-    /// Progress of a move without downtime of the API. Never set.
+    /// The preparation of a seed for the shoot, requested by annotation `migration.gardener.cloud/prepare`.
+    /// Absent without a request. A move without downtime of the API does not exist yet.
     pub live_migration: Option<LiveMigrationStatus>,
     /// Ownership of the shoot: counts the hand-overs between seeds.
     pub ownership: Option<Ownership>,
@@ -163,10 +164,14 @@ pub struct ManualWorkerPoolRollout {
     pub pending_workers_rollouts: Vec<PendingWorkersRollout>,
 }
 
-/// How far a move goes that keeps the API serving.
+/// The preparation of a seed for the shoot.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveMigrationStatus {
-    /// Conditions of the steps of the live migration.
+    /// The right of a seed to prepare. Absent while no seed may prepare.
+    pub preparation: Option<MigrationPreparation>,
+    /// Condition `Prepared`: the obstacle to a grant, or the parts that the seed has not prepared. Written by
+    /// garden-controller-manager, and by the seed with the grant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
