@@ -20,6 +20,7 @@
 //! | `registered` | the extensions that a shoot needs, and missing registrations |
 //! | `isolation` | the isolated zone of a shoot |
 //! | `pause` | whether new reconciliations are held back |
+//! | `preparation` | the grant by which a seed prepares for a shoot of a different seed |
 //! | `trim` | the part of a Shoot that a watch of all Shoots keeps |
 //! | `owner_terms` | the hash of the owner terms of a Seed |
 //! | `seed_choice` | whether a seed may host a shoot |
@@ -41,6 +42,7 @@ pub mod operation;
 pub mod owner_terms;
 pub mod ownership_status;
 pub mod pause;
+pub mod preparation;
 pub mod reconciled;
 pub mod registered;
 pub mod release;
@@ -58,6 +60,7 @@ pub use journey::{Journey, approval, has_earlier_epoch, is_move_wanted, journey}
 pub use names::Names;
 pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, is_half_created, wanted};
 pub use pause::{Pause, pause};
+pub use preparation::{preparation, preparation_in, recorded_preparation};
 pub use reconciled::{is_reconciled, spec_hash};
 pub use release::{is_kept, is_released};
 pub use role::{Role, role};

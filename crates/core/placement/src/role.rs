@@ -2,7 +2,7 @@
 
 use api::gardencore::Shoot;
 
-use crate::{hosting_seed, status, wanted_seed};
+use crate::{hosting_seed, preparation::preparation_in, status, wanted_seed};
 
 /// The role of a seed for a Shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,8 +10,9 @@ pub enum Role {
     /// The seed hosts the shoot, or has to create the shoot. Only the owner acts outside the seed and writes
     /// the Shoot.
     Owner,
-    /// The specification names the seed and the status does not. The seed may prepare inside the seed, and
-    /// writes no other object.
+    /// The specification names the seed and the status does not, or a valid grant names the seed
+    /// ([`preparation_in`]). Only with a grant does the seed prepare, inside the seed. Of the Shoot, the seed
+    /// writes condition `Prepared` alone.
     Incoming,
     /// The seed hosted the shoot in this epoch and cleans up the seed's own objects; the seed changes no
     /// external resource.
@@ -40,7 +41,7 @@ pub fn role(shoot: &Shoot, seed: &str) -> Role {
     {
         return Role::Former { epoch };
     }
-    if wanted_seed(shoot) == Some(seed) {
+    if wanted_seed(shoot) == Some(seed) || preparation_in(shoot, seed).is_some() {
         Role::Incoming
     } else {
         Role::Nobody
