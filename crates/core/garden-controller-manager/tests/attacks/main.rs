@@ -21,6 +21,7 @@ mod managed_fields;
 mod members;
 mod owner_checks;
 mod ownership;
+mod preparation;
 mod readable;
 mod reports;
 mod rights;
@@ -44,6 +45,15 @@ use tokio::task::JoinSet;
 testkit::scenarios! {
     mod refused for Garden = Garden::start();
     in_sequence:
+    // Before a scenario gives the editor of Shoots the right to move Shoots.
+    preparation::{
+        a_seed_without_a_grant_prepares_nothing,
+        a_seed_with_a_grant_reports_one_condition,
+        a_grant_that_has_ended_gives_no_right,
+        a_host_ends_a_preparation_and_changes_none,
+        a_preparation_takes_the_right_of_a_move,
+        a_grant_gives_no_right_to_read,
+    },
     garden_token::{
         no_seed_gets_a_token_of_the_garden,
         a_seed_fills_only_what_is_of_its_own_shoots,

@@ -129,6 +129,8 @@ impl Garden {
         .await?;
         let dry_run = json!({"metadata": {"annotations": {"migration.gardener.cloud/dry-run": "seed-b"}}});
         in_force("shoot-dry-run", || try_patch(&editor, "probe", &dry_run)).await?;
+        let prepare = json!({"metadata": {"annotations": {"migration.gardener.cloud/prepare": "seed-b"}}});
+        in_force("shoot-preparation", || try_patch(&editor, "probe", &prepare)).await?;
         let domain = json!({"spec": {"dns": {"domain": "probe.customer.test"}}});
         in_force("shoot-domain-change", || try_patch(&editor, "probe", &domain)).await?;
         let shoots: Api<Shoot> = self.admin(NAMESPACE);
