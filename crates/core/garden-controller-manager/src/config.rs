@@ -31,6 +31,17 @@ pub struct Config {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrent_migrations: u16,
 
+    /// Maximum number of shoots for which a seed may prepare at the same time, each on request of a user
+    /// (annotation `migration.gardener.cloud/prepare`); 0: no seed prepares. A move without downtime of the
+    /// API does not exist yet, so a preparation shortens no move.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub preparations_per_seed: u16,
+
+    /// Seconds after which a preparation ends. The destination then removes what it has prepared, and the
+    /// user may request the preparation again.
+    #[arg(long, default_value_t = 86_400, value_parser = clap::value_parser!(u32).range(60..=604_800))]
+    pub preparation_validity_seconds: u32,
+
     /// A seed whose Lease was not renewed for this time is unknown. Longer than three renewals of a gardenlet
     /// (10 s each), so that a single lost request has no effect.
     #[arg(long, default_value_t = 40)]

@@ -4,8 +4,8 @@ use futures::future::{BoxFuture, FutureExt, join, join_all};
 
 use crate::{
     Context, backup_entry_placement, controller_registration, project, seed, shoot_domain, shoot_hibernation,
-    shoot_kubeconfig, shoot_migration, shoot_placement, shoot_state, shoot_takeover, shoot_version,
-    shoot_zone_expiry,
+    shoot_kubeconfig, shoot_migration, shoot_placement, shoot_preparation, shoot_state, shoot_takeover,
+    shoot_version, shoot_zone_expiry,
 };
 
 type Start = fn(Context) -> BoxFuture<'static, ()>;
@@ -31,6 +31,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
         join(shoot_placement::run(context.clone()), shoot_domain::run(context))
             .map(|((), ())| ())
             .boxed()
+    }),
+    ("shoot-preparation", |context| {
+        shoot_preparation::run(context).boxed()
     }),
     ("shoot-state", |context| shoot_state::run(context).boxed()),
     ("shoot-takeover", |context| shoot_takeover::run(context).boxed()),

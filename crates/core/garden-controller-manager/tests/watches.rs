@@ -29,7 +29,7 @@ const PROJECT: &str = "garden-dev";
 /// For a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 /// The controllers that subscribe to the watch, by the names in metrics.
-const SUBSCRIBERS: [&str; 14] = [
+const SUBSCRIBERS: [&str; 15] = [
     "backup-entry-placement",
     "controller-registration",
     "seed-protection",
@@ -39,6 +39,7 @@ const SUBSCRIBERS: [&str; 14] = [
     "shoot-kubeconfig",
     "shoot-migration",
     "shoot-placement",
+    "shoot-preparation",
     "shoot-state",
     "shoot-state-making",
     "shoot-takeover",

@@ -40,6 +40,7 @@ pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
         "shoot-kubeconfig",
         "shoot-migration",
         "shoot-placement",
+        "shoot-preparation",
         "shoot-state",
         "shoot-takeover",
         "shoot-version",

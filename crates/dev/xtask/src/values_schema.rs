@@ -145,6 +145,8 @@ fn rule(key: &str) -> Result<Option<Value>> {
         "replicas" => number(0, 10),
         "maxUnavailable" => number(1, 10),
         "concurrentSyncs" | "concurrentMigrations" | "concurrentShootStateSyncs" => number(1, 1000),
+        "preparationsPerSeed" => number(0, 1000),
+        "preparationValiditySeconds" => number(60, 604_800),
         "projectSharePercent" => number(1, 100),
         "maxConnections" => number(1, 1_000_000),
         // Longer than two heartbeats of a gardenlet, with ten seconds each.

@@ -63,6 +63,31 @@ pub(super) async fn answer(
     Ok(MANAGER.try_merge_of(shoots, &written, &answered).await?.is_some())
 }
 
+/// The verdict on a move to the seed that no user has requested. `None` if the text cannot be the name of a
+/// Seed, or if the seed has the shoot. The obstacles come without the remedy to cancel the move.
+pub(crate) async fn judge_unrequested(
+    context: &Context,
+    shoot: &Shoot,
+    seed: &str,
+    known: &[Arc<Shoot>],
+) -> Result<Option<Verdict>> {
+    if !is_name(seed) {
+        return Ok(None);
+    }
+    let verdict = judge(context, shoot, seed, known).await?;
+    let status = shoot.status.as_ref();
+    let host = status.and_then(|status| status.seed_name.as_deref());
+    Ok(verdict.map(|verdict| Verdict {
+        message: without_cancellation(&verdict.message, host.unwrap_or_default()),
+        ..verdict
+    }))
+}
+
+/// The message without the remedy to cancel the move: no move is requested.
+fn without_cancellation(message: &str, host: &str) -> String {
+    message.replace(&format!(", or set spec.seedName back to {host}"), "")
+}
+
 async fn judge(
     context: &Context,
     shoot: &Shoot,
@@ -81,7 +106,7 @@ async fn judge(
 }
 
 /// Whether the text can be the name of a Seed.
-fn is_name(seed: &str) -> bool {
+pub(crate) fn is_name(seed: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     !seed.is_empty() && seed.len() <= LONGEST_NAME && seed.bytes().all(is_plain)
@@ -95,10 +120,7 @@ fn constraint(shoot: &Shoot, seed: &str, verdict: Option<&Verdict>) -> Condition
         .filter(|host| !host.is_empty());
     let (ready, reason, message) = match (verdict, host) {
         (Some(verdict), Some(host)) => {
-            // The obstacles end with the remedy to cancel the move, and no move is requested here.
-            let message = verdict
-                .message
-                .replace(&format!(", or set spec.seedName back to {host}"), "");
+            let message = without_cancellation(&verdict.message, host);
             let outcome = if verdict.ready { "could" } else { "could not" };
             let message = format!("A move to seed {seed} {outcome} begin now. {message}");
             (verdict.ready, verdict.reason, message)

@@ -62,6 +62,7 @@ pub(crate) use approval::travels;
 pub use approval::{Decision, HandOn, decide};
 pub use change::{Change, change};
 pub use controller::run;
+pub(crate) use dry_run::{is_name as is_seed_name, judge_unrequested};
 pub use extensions::Extensions;
 pub(crate) use forced_move::{ForcedMove, awaits_force, forced_move};
 pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};

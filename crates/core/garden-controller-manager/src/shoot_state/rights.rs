@@ -40,7 +40,7 @@ use kube::{
     },
 };
 use placement::credentials::{dns_secret, seed_of_namespace};
-use placement::is_released;
+use placement::{is_released, preparation};
 use runtime::{
     Error, Result,
     client::{Cluster, apply::Object},
@@ -300,14 +300,14 @@ fn content(shoot: &Shoot) -> u64 {
     changes::hash((shoot.uid(), host(shoot), seeds, secrets))
 }
 
-/// Seeds that report Events about a Shoot: the host, the seed of the next residency, and former seeds that
-/// still clean up. Of a released Shoot only former seeds report.
+/// Seeds that report Events about a Shoot: the host, the seed of the next residency, the seed of a valid grant
+/// to prepare, and former seeds that still clean up. Of a released Shoot only former seeds report.
 fn seeds_of_shoot(shoot: &Shoot) -> impl Iterator<Item = &str> {
     let status = shoot.status.iter();
     let former = status.flat_map(|status| status.former_seeds.iter().map(|former| former.name.as_str()));
-    let wanted = shoot.spec.seed_name.as_deref();
-    let wanted = wanted.filter(|_| !is_released(shoot));
-    let present = [host(shoot), wanted].into_iter();
+    let wanted = shoot.spec.seed_name.as_deref().filter(|_| !is_released(shoot));
+    let prepares = preparation(shoot).map(|granted| granted.destination.as_str());
+    let present = [host(shoot), wanted, prepares].into_iter();
     present.flatten().chain(former).filter(|seed| !seed.is_empty())
 }
 
@@ -494,3 +494,7 @@ mod tests {
         assert_eq!(own_seed(&ending), None);
     }
 }
+
+#[cfg(test)]
+#[path = "rights_of_preparation_tests.rs"]
+mod preparation_tests;

@@ -353,7 +353,7 @@ pub async fn make_ready(garden: &Garden, seed: &str) {
 }
 
 /// Sets a condition of a seed.
-async fn say(garden: &Garden, seed: &str, type_: &str, status: ConditionStatus) {
+pub async fn say(garden: &Garden, seed: &str, type_: &str, status: ConditionStatus) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let mut conditions = seeds
         .get(seed)

@@ -8,6 +8,7 @@ mod garden;
 mod journey;
 mod policies;
 mod preflight;
+mod preparation;
 mod renewal;
 mod servers;
 mod source;
@@ -34,5 +35,6 @@ async fn moves_are_approved_and_followed(garden: &Garden) {
     Box::pin(journey::a_verdict_never_lands_on_a_newer_specification(garden)).await;
     Box::pin(journey::with_the_controller(garden)).await;
     Box::pin(preflight::with_the_controller(garden)).await;
+    Box::pin(preparation::with_the_controller(garden)).await;
     Box::pin(takeover::with_the_controller(garden)).await;
 }

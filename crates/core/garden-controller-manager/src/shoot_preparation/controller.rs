@@ -1,0 +1,261 @@
+//! Grants and withdraws the right of a seed to prepare.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::MIGRATION_PREPARE,
+    gardencore::{
+        Seed, Shoot,
+        shoot::{MigrationPreparation, ShootStatus},
+    },
+};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{
+    Api, ResourceExt,
+    runtime::{
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+use placement::recorded_preparation;
+use runtime::{
+    Error, Result,
+    client::Cluster,
+    clock,
+    controller::{Next, Reconciler, runner},
+    error::Explain as _,
+};
+use serde_json::{Value, json};
+
+use super::{
+    change::{self, grant},
+    decision::{PreparationDecision, PreparationReport, decide, requested},
+    grant_slots::GrantSlots,
+};
+use crate::{
+    Context, MANAGER,
+    shoot_migration::{is_seed_name, judge_unrequested},
+};
+
+/// Pause after a write conflict. The concurrent change usually triggers an earlier check.
+const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
+/// Requeue interval of a request that waits for a slot or for the destination, and the longest wait for an
+/// expiry, so that the controller follows a correction of the clock.
+const CHECK_PERIOD: Duration = Duration::from_secs(60);
+
+struct ShootPreparation {
+    context: Context,
+    slots: GrantSlots,
+    /// The cache of all Shoots.
+    known: Store<Shoot>,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let controller = context.shoots.controller(|shoot| {
+        let status = shoot.status.as_ref();
+        let last = status.and_then(|status| status.last_operation.as_ref());
+        let granted = recorded_preparation(shoot).map(|granted| {
+            let seeds = (&granted.source, &granted.destination);
+            (&granted.uid, seeds, granted.epoch, granted.expiry.0)
+        });
+        runner::fingerprint((
+            shoot.uid(),
+            shoot.metadata.deletion_timestamp.is_some(),
+            requested(shoot),
+            &shoot.spec.seed_name,
+            status.map(|status| (&status.seed_name, status.epoch(), status.live_migration.is_some())),
+            last.map(|last| (last.type_.to_string(), last.state.to_string())),
+            granted,
+        ))
+    });
+    let of_seed = controller.store();
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    // A silent destination and a Seed in deletion end a grant.
+    let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
+        let name = seed.name_any();
+        let shoots = of_seed.state();
+        let concerned = shoots.iter().filter(|shoot| requested(shoot) == Some(&*name));
+        concerned
+            .map(|shoot| ObjectRef::from_obj(shoot.as_ref()))
+            .collect::<Vec<_>>()
+    });
+    let known = controller.store();
+    context
+        .run(controller, |context| ShootPreparation {
+            slots: GrantSlots::new(context.config.preparations_per_seed),
+            context,
+            known,
+        })
+        .await;
+}
+
+impl Reconciler<Shoot> for ShootPreparation {
+    const NAME: &'static str = "shoot-preparation";
+
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        let status = shoot.status.as_ref();
+        requested(shoot).is_some() || status.is_some_and(|status| status.live_migration.is_some())
+    }
+
+    /// The judged objects are read from the API server, and each write is conditional on the read version of
+    /// the Shoot.
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let name = shoot.name_any();
+        let shoots: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        let found = shoots.get_opt(&name).await;
+        let Some(shoot) = found.context(format_args!("could not read Shoot {name}"))? else {
+            return Ok(Next::Change);
+        };
+        let destination = self.read_destination(&shoot).await?;
+        let most = self.context.config.preparations_per_seed;
+        match decide(&shoot, destination.as_ref(), most, clock::now()) {
+            PreparationDecision::Nothing => {
+                self.slots.release(&shoot);
+                Ok(Next::Change)
+            }
+            PreparationDecision::Withdraw => self.withdraw(&shoots, &shoot).await,
+            PreparationDecision::Refuse(report) => self.refuse(&shoots, &shoot, &report).await,
+            PreparationDecision::Keep(rest) => Ok(Next::After(rest.min(CHECK_PERIOD))),
+            PreparationDecision::Judge => Box::pin(self.judge(&shoots, &shoot)).await,
+            PreparationDecision::End(report) => self.end(&shoots, &shoot, &report).await,
+        }
+    }
+
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        Box::pin(self.apply(shoot)).await
+    }
+}
+
+impl ShootPreparation {
+    /// The Seed of the requested name. A text that cannot be such a name is not sent to the API server.
+    async fn read_destination(&self, shoot: &Shoot) -> Result<Option<Seed>> {
+        let Some(name) = requested(shoot).filter(|name| is_seed_name(name)) else {
+            return Ok(None);
+        };
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        let found = seeds.get_opt(name).await;
+        found.context(format_args!("could not read seed {name}"))
+    }
+
+    /// Grants the right if the destination could take the shoot, and has a free slot.
+    async fn judge(&self, shoots: &Api<Shoot>, shoot: &Shoot) -> Result<Next> {
+        // Without all Shoots, the grants for the seed cannot be counted.
+        self.context.shoots.wait_until_ready().await?;
+        let wanted = requested(shoot).unwrap_or_default();
+        let known = self.known.state();
+        let verdict = judge_unrequested(&self.context, shoot, wanted, &known).await?;
+        let Some(verdict) = verdict else {
+            return Err(Error::bug(
+                "a preparation was judged for a Shoot without a different seed",
+            ));
+        };
+        if !verdict.ready {
+            let report = PreparationReport {
+                reason: verdict.reason,
+                message: verdict.message,
+            };
+            return self.refuse(shoots, shoot, &report).await;
+        }
+        if let Err(others) = self.slots.reserve(shoot, wanted, &known) {
+            let report = PreparationReport {
+                reason: "DestinationSeedBusy",
+                message: format!(
+                    "Seed {wanted} prepares for {others} other shoots, and may prepare for {} (--preparations-per-seed of \
+                     garden-controller-manager): remove annotation {MIGRATION_PREPARE} of a different Shoot, or wait.",
+                    self.context.config.preparations_per_seed
+                ),
+            };
+            return self.refuse(shoots, shoot, &report).await;
+        }
+        let granted = self.new_grant(shoot, wanted)?;
+        let written = self
+            .write(shoots, shoot, &grant(&granted, clock::now_k8s()))
+            .await;
+        if !matches!(written, Ok(true)) {
+            self.slots.release(shoot);
+        }
+        if !written? {
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        }
+        let note = format!(
+            "seed {wanted} may prepare for the shoot until {}",
+            granted.expiry.0
+        );
+        self.context
+            .events
+            .normal(shoot, "PreparationGranted", &note)
+            .await;
+        Ok(Next::After(CHECK_PERIOD))
+    }
+
+    fn new_grant(&self, shoot: &Shoot, destination: &str) -> Result<MigrationPreparation> {
+        let validity = SignedDuration::from_secs(self.context.config.preparation_validity_seconds.into());
+        let expiry = clock::now_k8s().0.checked_add(validity);
+        let expiry = expiry.map_err(|error| Error::bug("the expiry is no time").caused_by(error))?;
+        let status = shoot.status.as_ref();
+        let host = status.and_then(|status| status.seed_name.clone());
+        Ok(MigrationPreparation {
+            uid: shoot.uid().unwrap_or_default(),
+            source: host.unwrap_or_default(),
+            destination: destination.to_owned(),
+            epoch: status.map_or(1, ShootStatus::epoch),
+            expiry: Time(expiry),
+        })
+    }
+
+    /// Withdraws a grant, and reports the obstacle.
+    async fn refuse(&self, shoots: &Api<Shoot>, shoot: &Shoot, report: &PreparationReport) -> Result<Next> {
+        let Some(status) = change::refuse(shoot, report, clock::now_k8s()) else {
+            self.slots.release(shoot);
+            return Ok(Next::After(CHECK_PERIOD));
+        };
+        if !self.write(shoots, shoot, &status).await? {
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        }
+        self.slots.release(shoot);
+        if recorded_preparation(shoot).is_some() {
+            self.context
+                .events
+                .warning(shoot, "PreparationWithdrawn", &report.message)
+                .await;
+        }
+        Ok(Next::After(CHECK_PERIOD))
+    }
+
+    async fn withdraw(&self, shoots: &Api<Shoot>, shoot: &Shoot) -> Result<Next> {
+        if !self.write(shoots, shoot, &change::withdraw()).await? {
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        }
+        self.slots.release(shoot);
+        Ok(Next::Change)
+    }
+
+    /// Removes the annotation first: with the annotation, the next pass would grant the right again.
+    async fn end(&self, shoots: &Api<Shoot>, shoot: &Shoot, report: &PreparationReport) -> Result<Next> {
+        let answered = json!({"metadata": {"annotations": {MIGRATION_PREPARE: Value::Null}}});
+        let Some(answered) = MANAGER.try_merge_of(shoots, shoot, &answered).await? else {
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        };
+        self.context
+            .events
+            .normal(&answered, "PreparationEnded", &report.message)
+            .await;
+        let has_fields = answered.status.as_ref();
+        if has_fields.is_some_and(|status| status.live_migration.is_some()) {
+            return self.withdraw(shoots, &answered).await;
+        }
+        self.slots.release(&answered);
+        Ok(Next::Change)
+    }
+
+    /// `false` after a concurrent write.
+    async fn write(&self, shoots: &Api<Shoot>, shoot: &Shoot, status: &Value) -> Result<bool> {
+        let written = MANAGER.try_merge_status_of(shoots, shoot, status).await?;
+        Ok(written.is_some())
+    }
+}
