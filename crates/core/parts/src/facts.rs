@@ -256,7 +256,7 @@ pub fn tenant(shoot: &Shoot) -> Tenant {
     }
 }
 
-async fn project_of(garden: &Garden, shoot: &Shoot) -> Result<Project> {
+pub(crate) async fn project_of(garden: &Garden, shoot: &Shoot) -> Result<Project> {
     let namespace = shoot.namespace().unwrap_or_default();
     let all = garden
         .cluster_wide::<Project>()

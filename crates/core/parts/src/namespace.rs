@@ -1,8 +1,11 @@
 //! The shoot's namespace in the seed: bound to a Shoot from the creation, and deleted last (I6).
 
-use api::constants;
+use api::{
+    constants,
+    gardencore::{Project, Seed as SeedObject, Shoot},
+};
 use k8s_openapi::api::core::v1;
-use kube::{ResourceExt, api::PostParams};
+use kube::{Api, ResourceExt, api::PostParams};
 use placement::names;
 use runtime::{
     Error, Result,
@@ -50,16 +53,7 @@ impl Namespace {
                 unmark(&f.residency, &found).await?;
                 FIELD_MANAGER.apply(&api, &wanted).await.map(|_| ())
             }
-            None => {
-                let params = PostParams {
-                    field_manager: Some(FIELD_MANAGER.0.to_owned()),
-                    ..PostParams::default()
-                };
-                api.create(&params, &wanted)
-                    .await
-                    .context("could not make the shoot's namespace")
-                    .map(|_| ())
-            }
+            None => create(&api, &wanted).await,
         }
     }
 
@@ -131,13 +125,26 @@ impl Destroy for Namespace {
     }
 }
 
-/// Removes the mark of an earlier residency. A marked namespace without a Shoot in the garden would be
-/// cleaned up, with the control plane that runs in the namespace by now.
+/// Creates the namespace, and fails if the namespace exists.
+pub(crate) async fn create(api: &Api<v1::Namespace>, wanted: &v1::Namespace) -> Result<()> {
+    let params = PostParams {
+        field_manager: Some(FIELD_MANAGER.0.to_owned()),
+        ..PostParams::default()
+    };
+    let created = api.create(&params, wanted).await;
+    created.context("could not make the shoot's namespace").map(drop)
+}
+
+/// Removes the marks of an earlier residency and of a preparation. A marked namespace without a Shoot in the
+/// garden, or without a grant, would be removed, with the control plane that runs in the namespace by now.
 async fn unmark(residency: &Residency, found: &v1::Namespace) -> Result<()> {
-    if !found.annotations().contains_key(constants::LEFT_IN_EPOCH) {
+    let marks = [constants::LEFT_IN_EPOCH, constants::PREPARED_IN_EPOCH];
+    if !marks.iter().any(|mark| found.annotations().contains_key(*mark)) {
         return Ok(());
     }
-    let body = json!({"metadata": {"annotations": {(constants::LEFT_IN_EPOCH): null}}});
+    let body = json!({"metadata": {"annotations": {
+        (constants::LEFT_IN_EPOCH): null, (constants::PREPARED_IN_EPOCH): null,
+    }}});
     let api = residency.seed.cluster_wide::<v1::Namespace>();
     match FIELD_MANAGER.try_merge_of(&api, found, &body).await? {
         Some(_) => Ok(()),
@@ -149,24 +156,33 @@ async fn unmark(residency: &Residency, found: &v1::Namespace) -> Result<()> {
 }
 
 fn namespace(f: &Facts) -> Result<v1::Namespace> {
-    let shoot = &f.shoot;
+    of_shoot(&f.shoot, &f.project, &f.seed_object, &f.residency.namespace)
+}
+
+/// The namespace of this name for the Shoot.
+pub(crate) fn of_shoot(
+    shoot: &Shoot,
+    project: &Project,
+    seed_object: &SeedObject,
+    name: &str,
+) -> Result<v1::Namespace> {
     let mut labels = json!({
         (constants::ROLE): "shoot",
-        (constants::PROJECT_NAME): f.project.name_any(),
+        (constants::PROJECT_NAME): project.name_any(),
         (constants::SHOOT_PROVIDER): shoot.spec.provider.type_,
-        (constants::SEED_PROVIDER): f.seed_object.spec.provider.type_,
-        (constants::SHOOT_NAMESPACE): f.shoot_namespace(),
+        (constants::SEED_PROVIDER): seed_object.spec.provider.type_,
+        (constants::SHOOT_NAMESPACE): shoot.namespace().unwrap_or_default(),
         (constants::SHOOT_NAME): shoot.name_any(),
-        (constants::seed_name_label(&f.seed_object.name_any())): "true",
+        (constants::seed_name_label(&seed_object.name_any())): "true",
         // Every pod of a control plane complies; the API server refuses a pod that does not.
         "pod-security.kubernetes.io/enforce": "restricted",
     });
-    if let Some(backup) = &f.seed_object.spec.backup {
+    if let Some(backup) = &seed_object.spec.backup {
         labels[constants::BACKUP_PROVIDER] = json!(backup.provider);
     }
     from_json(json!({
         "metadata": {
-            "name": f.residency.namespace,
+            "name": name,
             "labels": labels,
             "annotations": {(constants::SHOOT_UID): names::uid(shoot)},
         },

@@ -88,6 +88,17 @@ pub fn left_in(namespace: &Namespace) -> Option<i64> {
         .ok()
 }
 
+/// The epoch of the grant under which the seed has created the namespace, if no flow of an owner has begun
+/// in the namespace.
+#[must_use]
+pub fn prepared_in(namespace: &impl ResourceExt) -> Option<i64> {
+    namespace
+        .annotations()
+        .get(constants::PREPARED_IN_EPOCH)?
+        .parse()
+        .ok()
+}
+
 /// Refuses a namespace that belongs to a different Shoot. A namespace without a uid is adopted only where the
 /// labels name the Shoot.
 pub(crate) fn check(namespace: &Namespace, tenant: &Tenant) -> Result<()> {
