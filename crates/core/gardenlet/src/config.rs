@@ -95,6 +95,12 @@ pub struct Config {
     #[arg(long)]
     pub max_shoots: Option<u32>,
 
+    /// Lets the seed prepare for shoots of different seeds, each under a grant of garden-controller-manager.
+    /// A move without downtime of the API does not exist yet: the gardenlet prepares the namespace alone, and
+    /// removes the namespace at the end of the grant, also without this flag.
+    #[arg(long)]
+    pub enable_preparation: bool,
+
     /// Identity of the garden, the last part of a shoot's cluster identity. The same for all seeds of a
     /// garden.
     #[arg(long, default_value = "garden")]
@@ -350,6 +356,7 @@ mod tests {
         assert_eq!(config.zone_close_within, Duration::from_secs(15 * 60));
         assert_eq!(config.zone_id_labels, ["topology.k8s.aws/zone-id"]);
         assert_eq!(config.move_traces.otlp_endpoint, None);
+        assert!(!config.enable_preparation);
     }
 
     #[test]

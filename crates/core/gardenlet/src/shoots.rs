@@ -3,7 +3,7 @@
 
 use api::gardencore::{
     Shoot, ShootSpec, ShootStatus,
-    shoot::{Hibernation, Provider, Worker},
+    shoot::{Hibernation, Ownership, Provider, Worker},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use placement::{Role, role, seed_name_alone, trim_spec};
@@ -46,6 +46,12 @@ fn trim(shoot: &mut Shoot, seed: &str) {
             ..ObjectMeta::default()
         };
         shoot.status = shoot.status.take().map(|status| ShootStatus {
+            // A grant to prepare is valid in its epoch alone.
+            ownership: status
+                .live_migration
+                .as_ref()
+                .map(|_| Ownership::of_epoch(status.epoch())),
+            live_migration: status.live_migration,
             seed_name: status.seed_name,
             former_seeds: status.former_seeds,
             ..ShootStatus::default()
@@ -147,7 +153,16 @@ mod tests {
     /// A seed that is named in any field can get a role. The role must not be hidden by the trim.
     #[test]
     fn the_role_of_each_seed_is_kept() {
-        for status in [status(), json!({}), json!({"seedName": "b"})] {
+        let grant = json!({"uid": "u", "source": "a", "destination": "d", "epoch": 3,
+            "expiry": "2026-01-01T00:00:00Z"});
+        let preparing = |epoch: i64| json!({"seedName": "a", "ownership": {"epoch": epoch}, "liveMigration": {"preparation": grant}});
+        for status in [
+            status(),
+            json!({}),
+            json!({"seedName": "b"}),
+            preparing(3),
+            preparing(4),
+        ] {
             for seed in ["a", "b", "c", "d"] {
                 let kept = trimmed(&status, seed);
                 for asked in ["a", "b", "c", "d"] {

@@ -328,6 +328,11 @@ impl SeedController {
                 "move or delete its shoots first ({many}, e.g. {shoot})"
             )));
         }
+        if let Some(namespace) = leftovers::first_prepared(&self.context).await? {
+            return Ok(Some(format!(
+                "namespace {namespace} of the seed is prepared for a shoot, and goes with the grant"
+            )));
+        }
         let entries: Api<BackupEntry> = self.context.garden.all();
         let all = ListParams::default();
         let mut needing = None;

@@ -10,6 +10,7 @@ use api::{
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams, core::PartialObjectMeta};
+use parts::prepared_in;
 use placement::{Role, names, role};
 use runtime::{Result, client::Cluster, error::Explain as _};
 
@@ -27,6 +28,17 @@ pub(super) async fn record(context: &Context, seed: &Seed) -> Result<()> {
         .annotate(&seeds, &context.seed_name, LEFTOVER_NAMESPACES, wanted.as_deref())
         .await
         .map(|_| ())
+}
+
+/// A namespace that the seed has prepared for a shoot of a different seed. Without the Seed no process would
+/// remove the namespace.
+pub(super) async fn first_prepared(context: &Context) -> Result<Option<String>> {
+    let namespaces: Api<Namespace> = context.seed.cluster_wide();
+    let of_shoots = ListParams::default().labels(&format!("{ROLE}=shoot"));
+    let found = namespaces.list_metadata(&of_shoots).await;
+    let mut found = found.context("could not list namespaces")?.items.into_iter();
+    let prepared = found.find(|namespace| prepared_in(namespace).is_some());
+    Ok(prepared.map(|namespace| namespace.name_any()))
 }
 
 async fn find_leftovers(context: &Context) -> Result<Vec<String>> {
@@ -49,6 +61,10 @@ async fn find_leftovers(context: &Context) -> Result<Vec<String>> {
         let (Some(project), Some(name), Some(uid)) = (project, name, uid) else {
             continue;
         };
+        // No control plane, and removed with the grant.
+        if prepared_in(&namespace).is_some() {
+            continue;
+        }
         // Most namespaces belong to Shoots of this seed, which need no further read.
         if hosted.contains(&(project.clone(), name.clone())) {
             continue;

@@ -59,7 +59,7 @@ pub fn decide(
     match role(shoot, own_seed) {
         Role::Owner => {}
         Role::Former { epoch } => return ShootAction::Leave(epoch),
-        // A seed that is only wanted has nothing to prepare yet.
+        // A seed prepares only under a grant, beside this controller (`preparing`).
         Role::Incoming | Role::Nobody => return ShootAction::NotResponsible,
     }
     let operation = match wanted(shoot) {

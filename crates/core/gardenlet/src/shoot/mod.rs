@@ -3,9 +3,10 @@
 //!
 //! A move runs `flows/migrate_flow.rs` (source seed) and then `flows/reconcile_flow.rs` with `restoring`
 //! (destination seed). The clean-up in the source is `flows/leave_flow.rs`. A hibernated shoot is reconciled
-//! by `flows/sleep_flow.rs`. The crate `placement` decides which seed acts, and `dispatch.rs` decides when.
-//! The crate `parts` implements the steps. A second concern about the same Shoots takes part through
-//! `operation_hooks.rs`; only this file names the implementation.
+//! by `flows/sleep_flow.rs`. A seed with a grant prepares by `flows/prepare_flow.rs`. The crate `placement`
+//! decides which seed acts, and `dispatch.rs` decides when. The crate `parts` implements the steps. A second
+//! concern about the same Shoots takes part through `operation_hooks.rs`; only this file names the
+//! implementation.
 
 mod controller;
 pub mod dispatch;
@@ -16,6 +17,7 @@ pub mod operation;
 pub mod operation_hooks;
 pub(crate) mod ownership;
 pub(crate) mod pause;
+mod preparing;
 mod project;
 mod state_left_out;
 mod watched;
@@ -33,6 +35,7 @@ pub async fn run(context: Arc<Context>) {
     let hooks = interface::hooks(Arc::clone(&context));
     futures::join!(
         controller::run(Arc::clone(&context), hooks),
+        preparing::run(Arc::clone(&context)),
         leaving::orphans::run(context)
     );
 }

@@ -10,6 +10,7 @@ pub(crate) mod graph;
 pub(crate) mod kube_apiserver_exposure_steps;
 pub mod leave_flow;
 pub mod migrate_flow;
+pub mod prepare_flow;
 pub mod reconcile_flow;
 #[cfg(any(test, feature = "flow-samples"))]
 pub mod safety;

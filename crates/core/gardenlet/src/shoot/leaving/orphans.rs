@@ -2,7 +2,8 @@
 //!
 //! A namespace that the shoot had left is cleaned up, since the deletion of a Shoot does not wait for former
 //! seeds. So is a namespace whose shoot was taken over and deleted while this seed was away, if the garden
-//! proves both (`missed_takeover.rs`). All remaining namespaces are reported and never changed: a garden that
+//! proves both (`missed_takeover.rs`). A namespace that the seed has prepared is removed when the grant has
+//! ended (`preparing/removal.rs`). All remaining namespaces are reported and never changed: a garden that
 //! was restored from an old backup lacks Shoots that still run.
 
 use std::{
@@ -20,7 +21,7 @@ use kube::{
     Api, ResourceExt,
     runtime::{reflector::Store, watcher},
 };
-use parts::{Tenant, left_in};
+use parts::{Tenant, left_in, prepared_in};
 use placement::names;
 use runtime::{
     Result,
@@ -34,7 +35,7 @@ use super::leave;
 use crate::{
     context::{Context, MANAGER},
     seed::leftovers::is_leftover,
-    shoot::ownership::missed_takeover,
+    shoot::{ownership::missed_takeover, preparing::removal},
 };
 
 /// How often the gardenlet checks whether the Shoot of a namespace still exists. No process waits for the
@@ -51,6 +52,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     let controller = runner::controller(namespaces, shoots, |namespace| {
         runner::fingerprint((
             left_in(namespace),
+            prepared_in(namespace),
             namespace.annotations().get(SHOOT_UID),
             namespace.metadata.deletion_timestamp.is_some(),
         ))
@@ -205,6 +207,11 @@ impl Reconciler<Namespace> for Orphans {
         let Some(tenant) = leave::tenant_of(&namespace) else {
             return Ok(Next::Change);
         };
+        if prepared_in(&*namespace).is_some() {
+            self.missing.clear(&tenant);
+            let checked = removal::remove_without_grant(&self.context, namespace.name_any(), &tenant);
+            return Box::pin(checked).await;
+        }
         let shoots: Api<Shoot> = self.context.garden.namespaced(&tenant.namespace);
         let found = shoots.get_opt(&tenant.name).await.context(format_args!(
             "could not read Shoot {}/{}",

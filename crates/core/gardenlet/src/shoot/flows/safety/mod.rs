@@ -7,6 +7,7 @@
 //!   of the data (I2, R17-22..29).
 //! - The source of a planned move changes all three before phase `Sealing`. The final snapshot follows when
 //!   the owner record is gone (R17-50).
+//! - A seed that prepares for a shoot of a different seed changes none of the three (I1, I3).
 //! - A former seed changes the cloud and DNS after the release of all extension resources (RX-01, I9), and
 //!   the bucket after the stop of all writers.
 //! - A deletion changes all three before the owner record goes.
@@ -37,6 +38,8 @@ use super::ShootFlow;
 pub enum FlowKind {
     /// The seed has the shoot, or takes these steps to get the shoot.
     Deploys(ClaimPlan),
+    /// The seed prepares for a shoot that a different seed serves.
+    Prepares,
     /// The seed hands the shoot over at the end of the flow.
     Migrates,
     /// The seed has handed the shoot over, or has lost the shoot.
@@ -54,6 +57,7 @@ pub fn breaches(kind: FlowKind, flow: &ShootFlow<'_>) -> Vec<String> {
     let checked = touches.map(|(task, system)| {
         let checked = match kind {
             FlowKind::Deploys(claim) => check_deployment(&order, claim, task, system),
+            FlowKind::Prepares => Err("a different seed serves the shoot".to_owned()),
             FlowKind::Migrates => check_migration(&order, task, system),
             FlowKind::Leaves => check_departure(&order, task, system),
             FlowKind::Deletes => check_deletion(&order, task),

@@ -3,7 +3,7 @@
 use std::{fmt::Display, sync::Arc};
 
 use api::gardencore::{CloudProfile, ControllerRegistration, Project, Seed as SeedObject, Shoot};
-use parts::{ClaimPlan, Facts, MoveFindings, OwnerRecordPlan, Residency, Settings, tenant};
+use parts::{ClaimPlan, Facts, MoveFindings, OwnerRecordPlan, PreparationFacts, Residency, Settings, tenant};
 use placement::{Extensions, Isolation, Names, Operation};
 use runtime::{
     Error, Result,
@@ -20,6 +20,7 @@ use crate::{
         force_delete_flow,
         leave_flow::{self, LeaveInputs},
         migrate_flow::{self, MigrateInputs},
+        prepare_flow,
         reconcile_flow::{self, ReconcileInputs},
         sleep_flow::{self, SleepInputs},
     },
@@ -28,6 +29,8 @@ use crate::{
 
 /// Title of [`migrate_flow`].
 pub const SOURCE: &str = "Move, in the source seed";
+/// Title of [`prepare_flow`].
+pub const PREPARATION: &str = "Preparation, in the destination seed";
 /// Title of [`reconcile_flow`], for a takeover.
 pub const DESTINATION: &str = "Move, in the destination seed";
 /// Title of [`reconcile_flow`], without a move.
@@ -124,6 +127,8 @@ pub struct SampleInputs {
     pub facts: Facts,
     /// The findings, which no task records.
     pub findings: MoveFindings,
+    /// The facts of a preparation for the same shoot.
+    pub preparation: PreparationFacts,
 }
 
 /// A sample of each flow. The conditions enable as many tasks as possible.
@@ -142,6 +147,12 @@ pub fn drawn(inputs: &SampleInputs) -> Vec<Sample<'_>> {
         reconciliation(inputs, RECONCILIATION, creation),
         sleep(inputs, RESTORATION_ASLEEP),
         departure(inputs, false),
+        Sample {
+            title: PREPARATION,
+            file: "prepare_flow",
+            kind: FlowKind::Prepares,
+            flow: prepare_flow::build(&inputs.preparation),
+        },
         deletion(inputs, DELETION_INPUTS),
         Sample {
             title: FORCED,
@@ -247,9 +258,18 @@ fn deletion<'a>(inputs: &'a SampleInputs, given: DeleteInputs<'_>) -> Sample<'a>
 /// # Errors
 /// An object of the sample is invalid.
 pub fn inputs(connection: Connection, permit: &Permit) -> Result<SampleInputs> {
+    let facts = facts(connection, permit)?;
+    let preparation = PreparationFacts {
+        residency: facts.residency.clone(),
+        shoot: Arc::clone(&facts.shoot),
+        project: facts.project.clone(),
+        seed_object: facts.seed_object.clone(),
+        epoch: 1,
+    };
     Ok(SampleInputs {
-        facts: facts(connection, permit)?,
+        facts,
         findings: MoveFindings::default(),
+        preparation,
     })
 }
 

@@ -95,7 +95,9 @@ fn tasks_of_extension_resources_declare_the_system_of_the_provider() {
 
 /// A flow with all gates and the deployment of the infrastructure, after or beside the gates.
 fn flow_with_gates(inputs: &SampleInputs, after_the_gates: bool) -> ShootFlow<'_> {
-    let SampleInputs { facts: f, findings } = inputs;
+    let SampleInputs {
+        facts: f, findings, ..
+    } = inputs;
     let mut g = graph("a flow with all gates", RETRY_LIMIT);
     g.deploy::<OwnerRecord>(f, []);
     g.migrate::<AllExtensions>(&f.residency, []);
@@ -118,7 +120,8 @@ fn flow_with_gates(inputs: &SampleInputs, after_the_gates: bool) -> ShootFlow<'_
 async fn a_task_on_the_wrong_side_of_a_gate_is_a_breach() {
     let inputs = sample_inputs();
     let kinds = CLAIMS.map(FlowKind::Deploys).into_iter();
-    for kind in kinds.chain([FlowKind::Migrates, FlowKind::Leaves, FlowKind::Deletes]) {
+    let kinds = kinds.chain([FlowKind::Migrates, FlowKind::Leaves, FlowKind::Deletes]);
+    for kind in kinds.chain([FlowKind::Prepares]) {
         let count = |after_the_gates| {
             let found = breaches(kind, &flow_with_gates(&inputs, after_the_gates));
             let deploys = <Infrastructure as Deploy>::TASKS.map(|task| format!("{task:?} may change"));
@@ -128,7 +131,8 @@ async fn a_task_on_the_wrong_side_of_a_gate_is_a_breach() {
                 .count()
         };
         assert_eq!(count(false), 2, "{kind:?}");
-        let has_to_come_before = matches!(kind, FlowKind::Migrates | FlowKind::Deletes);
-        assert_eq!(count(true), if has_to_come_before { 2 } else { 0 }, "{kind:?}");
+        // Before the gates, or not at all.
+        let is_too_late = matches!(kind, FlowKind::Migrates | FlowKind::Deletes | FlowKind::Prepares);
+        assert_eq!(count(true), if is_too_late { 2 } else { 0 }, "{kind:?}");
     }
 }

@@ -1,0 +1,25 @@
+//! The order in which a seed prepares for a shoot that a different seed serves (role `Incoming` with a grant).
+//!
+//! The source serves, so no task starts a second writer: the flow starts no etcd, and changes no external
+//! system. This version prepares the namespace alone. A live move, which needs more parts, does not exist
+//! yet.
+
+use std::time::Duration;
+
+use parts::{Namespace, PreparationFacts};
+
+use super::graph::{ShootFlow, Steps, graph};
+
+/// Time for all attempts of a task. The controller runs the flow again, and reports each failure.
+const RETRY_LIMIT: Duration = Duration::from_secs(30);
+
+/// The parts of a control plane that this version cannot prepare, for the report of the seed.
+pub const MISSING_PARTS: &str = "secrets, state, etcd, tunnel, API server, scheduler, controllers, edge";
+
+/// Builds the flow.
+#[must_use]
+pub fn build(p: &PreparationFacts) -> ShootFlow<'_> {
+    let mut g = graph("Shoot cluster preparation in the destination", RETRY_LIMIT);
+    g.step(Namespace::PREPARE, p, []);
+    g.compile()
+}

@@ -1,0 +1,115 @@
+//! Runs the flow of a preparation while the grant is valid, and reports condition `Prepared`.
+//!
+//! The controller creates objects in this seed alone. The removal belongs to the check of the namespaces
+//! (`removal.rs`), which needs no Shoot.
+
+use std::{sync::Arc, time::Duration};
+
+use api::gardencore::{Shoot, shoot::MigrationPreparation};
+use kube::{Api, ResourceExt};
+use parts::PreparationFacts;
+use placement::{Role, preparation_in, role};
+use runtime::{
+    Result,
+    client::Cluster,
+    clock,
+    controller::{Next, Reconciler, runner},
+    error::Explain as _,
+};
+
+use super::report;
+use crate::{
+    context::{Context, MANAGER},
+    shoot::{flows::prepare_flow, operation::failure::class_of},
+};
+
+/// Pause after a write conflict.
+const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
+/// Requeue interval of a preparation, whose objects are not watched.
+const RESYNC_PERIOD: Duration = Duration::from_secs(600);
+
+struct ShootPreparations {
+    context: Arc<Context>,
+}
+
+/// Runs the controller until shutdown. Without `--enable-preparation` there is no controller.
+pub(crate) async fn run(context: Arc<Context>) {
+    if !context.config.enable_preparation {
+        return;
+    }
+    let seed = context.seed_name.clone();
+    let controller = context.shoots.controller(move |shoot| {
+        let granted = preparation_in(shoot, &seed);
+        let granted = granted.map(|granted| (&granted.uid, &granted.source, granted.epoch, granted.expiry.0));
+        runner::fingerprint((shoot.uid(), granted))
+    });
+    let (garden, shoots) = (context.garden.clone(), context.shoots.clone());
+    let (settings, share) = (context.runner(), context.config.project_share());
+    let reconciler = Arc::new(ShootPreparations { context });
+    let running = runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share);
+    shoots.run_beside(running).await;
+}
+
+impl Reconciler<Shoot> for ShootPreparations {
+    const NAME: &'static str = "shoot-preparation";
+
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        self.grant(shoot).is_some()
+    }
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let (name, namespace) = (shoot.name_any(), shoot.namespace().unwrap_or_default());
+        let api: Api<Shoot> = self.context.garden.namespaced(&namespace);
+        let found = api.get_opt(&name).await;
+        let found = found.context(format_args!("could not read Shoot {name}"))?;
+        let Some(shoot) = found.map(Arc::new) else {
+            return Ok(Next::Change);
+        };
+        let Some(granted) = self.grant(&shoot) else {
+            return Ok(Next::Change);
+        };
+        let prepared = Box::pin(self.prepare(Arc::clone(&shoot), granted.epoch)).await;
+        let failure = prepared.as_ref().err().map(ToString::to_string);
+        let condition = report::prepared(&self.context.seed_name, failure.as_deref(), clock::now_k8s());
+        if let Some(status) = report::patch(&shoot, condition) {
+            let written = MANAGER.try_merge_status_of(&api, &shoot, &status).await?;
+            if written.is_none() {
+                return Ok(Next::After(CONFLICT_REQUEUE));
+            }
+        }
+        prepared.map(|()| Next::After(RESYNC_PERIOD))
+    }
+
+    /// The grant of a Shoot in deletion is void.
+    async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}
+
+impl ShootPreparations {
+    /// The grant of this seed, before the expiry.
+    fn grant<'a>(&self, shoot: &'a Shoot) -> Option<&'a MigrationPreparation> {
+        let seed = &self.context.seed_name;
+        let granted = preparation_in(shoot, seed).filter(|_| role(shoot, seed) == Role::Incoming);
+        granted.filter(|granted| granted.expiry.0 > clock::now())
+    }
+
+    async fn prepare(&self, shoot: Arc<Shoot>, epoch: i64) -> Result<()> {
+        let context = &self.context;
+        let facts = PreparationFacts::new(
+            &context.garden,
+            context.seed.clone(),
+            Arc::clone(&context.settings),
+            &context.seed_name,
+            shoot,
+            epoch,
+        )
+        .await?;
+        prepare_flow::build(&facts)
+            .into_flow()
+            .run(|_| ())
+            .await
+            .map(|_| ())
+            .map_err(|error| class_of(&error))
+    }
+}

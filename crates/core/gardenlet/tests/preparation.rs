@@ -1,0 +1,219 @@
+//! The preparation for a shoot that a different seed serves. A real API server serves as garden and seed. The
+//! gardenlet of `seed-a` has the grant, and the shoot is on `seed-b`, which has no gardenlet here.
+
+#![allow(clippy::unwrap_used, clippy::large_futures)]
+
+mod ground;
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use api::{
+    constants::{SHOOT_UID, condition::PREPARED},
+    gardencore::Shoot,
+    meta::{Condition, ConditionStatus, find_condition},
+};
+use gardenlet::shoot;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use parts::prepared_in;
+use runtime::{client::wait, clock};
+use serde_json::{Value, json};
+use testkit::{apply, eventually};
+use tokio::task::JoinSet;
+
+use ground::{CORE, Ground, NAMESPACE, PROJECT, SOON, context::context};
+
+const UID: &str = "u-1";
+const FLAG: &str = "--enable-preparation";
+/// Longer than two checks of a prepared namespace.
+const QUIET: Duration = Duration::from_secs(21);
+
+/// Each end of a grant removes the namespace, and a later grant prepares anew.
+#[test]
+fn a_seed_prepares_under_a_grant_and_leaves_nothing() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("preparation", false)).await?;
+        let preparing = Preparing::new(ground).await?;
+        let _gardenlet = preparing.gardenlet(&[FLAG])?;
+        preparing.grant(far()).await?;
+        let namespace = preparing.until_prepared().await?;
+        ensure!(prepared_in(&namespace) == Some(3), "{:?}", namespace.metadata);
+        ensure!(namespace.annotations()[SHOOT_UID] == UID);
+        let condition = preparing.until_reported("PartsMissing").await?;
+        ensure!(condition.status == ConditionStatus::False, "{condition:?}");
+        ensure!(condition.message.contains("does not exist yet"), "{condition:?}");
+
+        preparing.status(json!({"liveMigration": null})).await?;
+        preparing.until_gone().await?;
+
+        // Without a write of garden-controller-manager.
+        let soon = clock::now() + SignedDuration::from_secs(30);
+        preparing.grant(soon).await?;
+        preparing.until_prepared().await?;
+        preparing.until_gone().await?;
+        ensure!(
+            clock::now() >= soon - SignedDuration::from_secs(1),
+            "it was too early"
+        );
+
+        // A takeover by a third seed: no process withdraws the grant.
+        preparing.grant(far()).await?;
+        preparing.until_prepared().await?;
+        let taken = json!({"seedName": "seed-c", "ownership": {"epoch": 4}});
+        preparing.status(taken).await?;
+        preparing.until_gone().await?;
+
+        let back = json!({"seedName": "seed-b", "ownership": {"epoch": 3}, "liveMigration": null});
+        preparing.status(back).await?;
+        preparing.grant(far()).await?;
+        preparing.until_prepared().await?;
+        preparing.shoots.delete("web", &DeleteParams::default()).await?;
+        preparing.until_gone().await
+    })
+}
+
+/// The removal belongs to no setting: the operator may switch preparations off at any time.
+#[test]
+fn a_seed_prepares_nothing_by_default_and_removes_what_it_has_prepared() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("no-preparation", false)).await?;
+        let preparing = Preparing::new(ground).await?;
+        preparing.grant(far()).await?;
+        {
+            let _gardenlet = preparing.gardenlet(&[])?;
+            // The absence of a namespace can only be waited for.
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            ensure!(preparing.namespaces.get_opt(NAMESPACE).await?.is_none());
+        }
+        {
+            let _gardenlet = preparing.gardenlet(&[FLAG])?;
+            preparing.until_prepared().await?;
+        }
+        let _gardenlet = preparing.gardenlet(&[])?;
+        preparing.status(json!({"liveMigration": null})).await?;
+        preparing.until_gone().await
+    })
+}
+
+/// An earlier control plane of the shoot in this seed.
+#[test]
+fn a_namespace_that_was_not_prepared_stays_as_it_is() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("not-prepared", false)).await?;
+        let preparing = Preparing::new(ground).await?;
+        let labels = json!({"gardener.cloud/role": "shoot", "shoot.gardener.cloud/namespace": PROJECT,
+            "shoot.gardener.cloud/name": "web"});
+        let metadata = json!({"name": NAMESPACE, "labels": labels, "annotations": {SHOOT_UID: UID}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        apply(&preparing.ground.client, namespace).await?;
+        let _gardenlet = preparing.gardenlet(&[FLAG])?;
+        preparing.grant(far()).await?;
+        let condition = preparing.until_reported("PreparationFailed").await?;
+        ensure!(condition.message.contains("was not prepared"), "{condition:?}");
+        preparing.status(json!({"liveMigration": null})).await?;
+        // The absence of a deletion can only be waited for.
+        tokio::time::sleep(QUIET).await;
+        let kept = preparing.namespaces.get(NAMESPACE).await?;
+        ensure!(
+            kept.metadata.deletion_timestamp.is_none(),
+            "the namespace is deleted"
+        );
+        ensure!(prepared_in(&kept).is_none(), "the namespace is marked");
+        Ok(())
+    })
+}
+
+struct Preparing {
+    ground: Ground,
+    shoots: Api<Shoot>,
+    namespaces: Api<Namespace>,
+}
+
+impl Preparing {
+    /// The shoot is on `seed-b` in epoch 3.
+    async fn new(ground: Ground) -> Result<Self> {
+        apply(&ground.client, the_shoot()).await?;
+        let preparing = Self {
+            shoots: ground.shoots.clone(),
+            namespaces: Api::all(ground.client.clone()),
+            ground,
+        };
+        let last = json!({"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let status = json!({"seedName": "seed-b", "technicalID": NAMESPACE, "uid": UID, "ownership": {"epoch": 3},
+            "lastOperation": last});
+        preparing.status(status).await?;
+        Ok(preparing)
+    }
+
+    /// Starts a gardenlet that ends with the returned set.
+    fn gardenlet(&self, flags: &[&str]) -> Result<JoinSet<()>> {
+        let mut gardenlet = JoinSet::new();
+        let context = context(&self.ground.client, flags)?;
+        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context))));
+        Ok(gardenlet)
+    }
+
+    async fn status(&self, status: Value) -> Result<()> {
+        let status = Patch::Merge(json!({"status": status}));
+        let params = PatchParams::default();
+        self.shoots.patch_status("web", &params, &status).await?;
+        Ok(())
+    }
+
+    /// A grant for the gardenlet in epoch 3, as garden-controller-manager writes the grant.
+    async fn grant(&self, expiry: Timestamp) -> Result<()> {
+        let uid = self.shoots.get("web").await?.uid().context("a uid")?;
+        let expiry = expiry.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let grant =
+            json!({"uid": uid, "source": "seed-b", "destination": "seed-a", "epoch": 3, "expiry": expiry});
+        let status = json!({"liveMigration": {"preparation": grant, "conditions": []}});
+        self.status(status).await
+    }
+
+    async fn until_prepared(&self) -> Result<Namespace> {
+        eventually("the namespace is prepared", SOON, || async {
+            let found = self.namespaces.get_opt(NAMESPACE).await;
+            let found = found.map_err(|error| error.to_string())?;
+            let active = found.filter(|found| found.metadata.deletion_timestamp.is_none());
+            active.ok_or_else(|| "there is none".to_owned())
+        })
+        .await
+    }
+
+    async fn until_gone(&self) -> Result<()> {
+        let gone = testkit::measured("the namespace is gone", SOON, |bound| {
+            wait::until_gone(&self.namespaces, NAMESPACE, bound)
+        });
+        gone.await?;
+        Ok(())
+    }
+
+    /// Condition `Prepared` with this reason.
+    async fn until_reported(&self, reason: &str) -> Result<Condition> {
+        eventually("the seed reports", SOON, || async {
+            let shoot = self.shoots.get("web").await.map_err(|error| error.to_string())?;
+            let status = shoot.status.unwrap_or_default();
+            let conditions = status.live_migration.unwrap_or_default().conditions;
+            let found = find_condition(&conditions, PREPARED).cloned();
+            let found = found.filter(|found| found.reason == reason);
+            found.ok_or_else(|| format!("{conditions:?}"))
+        })
+        .await
+    }
+}
+
+fn far() -> Timestamp {
+    clock::now() + SignedDuration::from_hours(1)
+}
+
+fn the_shoot() -> Value {
+    json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
+        "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-b",
+            "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}})
+}
