@@ -176,13 +176,14 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
 }
 
 /// A left namespace without a Shoot is cleaned up. So the right to patch namespaces is not the right to mark
-/// a namespace as left, as the namespace of another Shoot, or as opened.
+/// a namespace as left, as the namespace of another Shoot, as opened, or as prepared.
 async fn only_the_gardenlet_marks_a_namespace(desk: &Desk) {
     let marks = [
         "shoot.gardener.cloud/left-in-epoch=1",
         "shoot.gardener.cloud/uid=of-another-shoot",
         "shoot.gardener.cloud/stopped-for-epoch=1",
         "shoot.gardener.cloud/opened-in-epoch=1",
+        "shoot.gardener.cloud/prepared-in-epoch=1",
     ];
     let try_mark = |user: &'static str, mark: &'static str| async move {
         let args = [
