@@ -252,6 +252,14 @@ mod tests {
         }
     }
 
+    /// A live move does not exist yet: no seed gets a right that no move uses.
+    #[test]
+    fn no_seed_prepares_by_default() {
+        let config = Config::parse_from(["garden-controller-manager"]);
+        assert_eq!(config.preparations_per_seed, 0);
+        assert_eq!(config.preparation_validity_seconds, 86_400);
+    }
+
     #[test]
     fn a_reserved_domain_has_a_project() {
         let reserved = reserved_domain("example.com=dev").unwrap();

@@ -95,7 +95,7 @@ pub fn bounded_status(status: &ShootStatus) -> ShootStatus {
         networking: None,
         in_place_updates: None,
         manual_worker_pool_rollout: None,
-        // A preparation ends with the hand-over, and garden-controller-manager grants the right anew otherwise.
+        // A preparation ends with a hand-over. Otherwise garden-controller-manager grants the right anew.
         live_migration: None,
         ownership: status.ownership.as_ref().map(bounded_ownership),
         // Policy shoot-ownership bounds the next two lists, and garden-controller-manager writes the third

@@ -300,8 +300,8 @@ fn content(shoot: &Shoot) -> u64 {
     changes::hash((shoot.uid(), host(shoot), seeds, secrets))
 }
 
-/// Seeds that report Events about a Shoot: the host, the seed of the next residency, the seed of a valid grant
-/// to prepare, and former seeds that still clean up. Of a released Shoot only former seeds report.
+/// Seeds that report Events about a Shoot: the host, the seed of the next residency, the seed of a valid
+/// grant to prepare, and former seeds that still clean up. Of a released Shoot only former seeds report.
 fn seeds_of_shoot(shoot: &Shoot) -> impl Iterator<Item = &str> {
     let status = shoot.status.iter();
     let former = status.flat_map(|status| status.former_seeds.iter().map(|former| former.name.as_str()));

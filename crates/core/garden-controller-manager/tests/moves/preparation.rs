@@ -1,4 +1,4 @@
-//! Grants to prepare, with the controller at work, and with the rights that the chart gives to the controller.
+//! Grants to prepare, with the controller at work, and with the rights of the controller by the chart.
 
 use api::{
     constants::{MIGRATION_PREPARE, condition::PREPARED},
