@@ -49,6 +49,7 @@
 //! | `witness_checks` | the start of a destination's fence, and the end of a source's epoch |
 //! | `phase`, `marks`, `conditional` | records in garden, DNS and buckets, and the permitted next writes |
 //! | `cut` | the cut of a live move; no process calls the cut yet |
+//! | `preparation` | the grant to prepare, and the removal of a preparation |
 //! | `gates` | the end of an epoch, and when the next epoch may open etcd and change clouds |
 //! | `sidecar_state` | the reaction of the sidecar beside etcd to reports |
 //! | `operation` | the identity of an operation in logs, Events and status |
@@ -72,6 +73,7 @@ mod mutation;
 mod operation;
 mod overrides;
 mod phase;
+mod preparation;
 mod question;
 mod record_verdict;
 mod reply;
@@ -107,6 +109,9 @@ pub use marks::{ClaimRefusal, Mark, OwnershipObject, Record};
 pub use operation::operation_id;
 pub use overrides::{OverrideError, flag_of};
 pub use phase::{Approval, Chain, Ownership, Phase, Refused, SeedEpoch, Step, Writer};
+pub use preparation::{
+    NamespaceMark, PreparationGrant, PreparationStep, may_remove_prepared, next_preparation_step,
+};
 pub use question::{Question, ServerResponse};
 pub use record_verdict::OwnershipLoss;
 pub use revisions::{LEFT_OUT, LEFT_OUT_WITHIN_EPOCH, changes_between};

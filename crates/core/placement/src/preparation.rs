@@ -1,6 +1,7 @@
 //! The grant by which a seed prepares for a shoot that a different seed hosts.
 
 use api::gardencore::{Shoot, shoot::MigrationPreparation};
+use ownership::{PreparationGrant, SeedEpoch};
 
 use crate::{hosting_seed, status};
 
@@ -16,11 +17,19 @@ pub fn recorded_preparation(shoot: &Shoot) -> Option<&MigrationPreparation> {
 #[must_use]
 pub fn preparation(shoot: &Shoot) -> Option<&MigrationPreparation> {
     let granted = recorded_preparation(shoot)?;
-    let is_valid = shoot.metadata.uid.as_ref() == Some(&granted.uid)
-        && hosting_seed(shoot) == Some(granted.source.as_str())
-        && status(shoot)?.epoch() == granted.epoch
-        && granted.destination != granted.source
-        && shoot.metadata.deletion_timestamp.is_none();
+    let now = SeedEpoch {
+        seed: hosting_seed(shoot)?,
+        epoch: status(shoot)?.epoch(),
+    };
+    let grant = PreparationGrant {
+        source: SeedEpoch {
+            seed: granted.source.as_str(),
+            epoch: granted.epoch,
+        },
+        destination: granted.destination.as_str(),
+    };
+    let is_same_shoot = shoot.metadata.uid.as_ref() == Some(&granted.uid);
+    let is_valid = grant.is_valid(&now) && is_same_shoot && shoot.metadata.deletion_timestamp.is_none();
     is_valid.then_some(granted)
 }
 
