@@ -17,6 +17,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Preconditions},
 };
+use ownership::{NamespaceMark, PreparationStep, next_preparation_step};
 use placement::names;
 use runtime::{
     Error, Result,
@@ -95,22 +96,29 @@ impl Namespace {
     /// of this epoch is an error, and stays as is.
     pub async fn prepare(p: &PreparationFacts) -> Result<()> {
         let name = &p.residency.namespace;
-        let Some(found) = p.residency.read_namespace().await? else {
-            let mut wanted = of_shoot(&p.shoot, &p.project, &p.seed_object, name)?;
-            let annotations = wanted.annotations_mut();
-            annotations.insert(PREPARED_IN_EPOCH.to_owned(), p.epoch.to_string());
-            return create(&p.residency.seed.cluster_wide(), &wanted).await;
-        };
-        match prepared_in(&found) {
-            _ if found.metadata.deletion_timestamp.is_some() => Err(Error::transient(format!(
+        let found = p.residency.read_namespace().await?;
+        let is_going = |found: &v1::Namespace| found.metadata.deletion_timestamp.is_some();
+        if found.as_ref().is_some_and(is_going) {
+            return Err(Error::transient(format!(
                 "namespace {name} is still being deleted from an earlier residency or preparation of the shoot in this seed"
-            ))),
-            Some(epoch) if epoch == p.epoch => Ok(()),
-            Some(epoch) => Err(Error::transient(format!(
-                "namespace {name} was prepared in ownership epoch {epoch}, and is removed before a preparation in epoch {}",
+            )));
+        }
+        let mark = found.as_ref().map_or(NamespaceMark::Absent, |found| {
+            prepared_in(found).map_or(NamespaceMark::Unmarked, NamespaceMark::PreparedIn)
+        });
+        match next_preparation_step(mark, p.epoch) {
+            PreparationStep::Create => {
+                let mut wanted = of_shoot(&p.shoot, &p.project, &p.seed_object, name)?;
+                let annotations = wanted.annotations_mut();
+                annotations.insert(PREPARED_IN_EPOCH.to_owned(), p.epoch.to_string());
+                create(&p.residency.seed.cluster_wide(), &wanted).await
+            }
+            PreparationStep::Keep => Ok(()),
+            PreparationStep::Wait => Err(Error::transient(format!(
+                "namespace {name} was prepared under a grant of a different epoch, and is removed before a preparation in epoch {}",
                 p.epoch
             ))),
-            None => Err(configuration_problem(format!(
+            PreparationStep::Refuse => Err(configuration_problem(format!(
                 "namespace {name} exists in this seed and was not prepared: clean up the earlier control plane of the shoot in this \
                  seed (Event ShootElsewhere of the namespace)"
             ))),

@@ -41,7 +41,10 @@ async fn no_mark_outlasts_the_first_step_of_an_owner() -> Result<()> {
     assert_eq!(prepared_in(&found), Some(3));
     let why = Namespace::prepare(&preparation(&facts, 4)).await.unwrap_err();
     let why = why.to_string();
-    assert!(why.contains("was prepared in ownership epoch 3"), "{why}");
+    assert!(
+        why.contains("was prepared under a grant of a different epoch"),
+        "{why}"
+    );
 
     Namespace::deploy(&facts).await?;
     let owned = namespaces.get(NAMESPACE).await?;

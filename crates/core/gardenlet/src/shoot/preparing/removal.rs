@@ -10,6 +10,7 @@ use std::time::Duration;
 use api::gardencore::Shoot;
 use jiff::Timestamp;
 use kube::Api;
+use ownership::may_remove_prepared;
 use parts::{Namespace, Tenant, prepared_in};
 use placement::{Role, names, preparation_in, role};
 use runtime::{Result, client::Cluster as _, clock, controller::Next, error::Explain as _};
@@ -54,14 +55,11 @@ pub(crate) async fn remove_without_grant(context: &Context, name: String, tenant
 
 /// Whether the namespace stays: for the grant, or for the flow of a residency, which handles the mark.
 fn is_kept(shoot: Option<&Shoot>, seed: &str, epoch: i64, now: Timestamp) -> bool {
-    let Some(shoot) = shoot else {
-        return false;
-    };
-    match role(shoot, seed) {
-        Role::Owner | Role::Former { .. } => true,
-        Role::Incoming | Role::Nobody => preparation_in(shoot, seed)
-            .is_some_and(|granted| granted.epoch == epoch && granted.expiry.0 > now),
-    }
+    let is_resident =
+        shoot.is_some_and(|shoot| matches!(role(shoot, seed), Role::Owner | Role::Former { .. }));
+    let granted = shoot.and_then(|shoot| preparation_in(shoot, seed));
+    let granted = granted.filter(|granted| granted.expiry.0 > now);
+    !may_remove_prepared(epoch, is_resident, granted.map(|granted| granted.epoch))
 }
 
 #[cfg(test)]
