@@ -6,7 +6,10 @@ use api::{
     gardencore::{Shoot, ShootState},
 };
 use k8s_openapi::api::{core::v1::Secret, events::v1::Event};
-use kube::{Api, ResourceExt, api::DeleteParams};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -61,6 +64,21 @@ pub async fn a_seed_without_a_grant_prepares_nothing(garden: &Garden) {
             garden.patch_status(&nameless, "ungranted", status).await,
             "may not",
         );
+    }
+    // A null is no grant, and ends in no error of an expression.
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    for value in [Value::Null, json!({}), json!({"preparation": null})] {
+        let operations = json!([{"op": "add", "path": "/status/liveMigration", "value": value}]);
+        let body: Patch<()> = Patch::Json(serde_json::from_value(operations).unwrap());
+        let params = PatchParams::default();
+        let written = admin.patch_status("ungranted", &params, &body).await;
+        allowed(written.map(drop));
+        refused(
+            garden.patch_status(&b, "ungranted", report(PREPARED)).await,
+            REFUSED,
+        );
+        let reconciled = json!({"observedGeneration": 1});
+        allowed(garden.patch_status(&a, "ungranted", reconciled).await);
     }
     // The host neither gives the right nor reports in the name of a destination.
     refused(

@@ -173,6 +173,7 @@ fn shoot() -> Value {
         "confirmation.gardener.cloud/deletion": "true", "gardener.cloud/operation": "reconcile",
         "shoot.gardener.cloud/isolated-zone": "z1", "shoot.gardener.cloud/force-restore": "true",
         "shoot.gardener.cloud/renew-ownership": "true", "shoot.gardener.cloud/accept-loss": "5",
+        "migration.gardener.cloud/prepare": "seed-b",
     });
     object(
         "Shoot",
@@ -192,6 +193,8 @@ fn shoot_status() -> Value {
     let zone = json!({
         "phase": "Failover", "status": "Done", "isolatedZoneID": "z1", "isolatedZoneCode": "a", "lastUpdateTime": TIME,
     });
+    let preparation =
+        json!({"uid": "u", "source": "seed-a", "destination": "seed-b", "epoch": 2, "expiry": TIME});
     let progress = json!({"seedName": "seed-a", "startTime": TIME, "step": "s", "awaited": "w"});
     json!({
         "seedName": "seed-a", "technicalID": "shoot--dev--full", "uid": "u",
@@ -201,6 +204,7 @@ fn shoot_status() -> Value {
         "lastErrors": [{"description": "d", "codes": ["ERR_CONFIGURATION_PROBLEM"]}], "lastHibernationTriggerTime": TIME,
         "migration": {"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {}, "progress": progress},
         "ownerChecks": [{"seedName": "seed-a", "epoch": 2, "fenceSeconds": 30}],
+        "liveMigration": {"preparation": preparation, "conditions": [condition("Prepared")]},
         "ownership": ownership, "reservedDomain": "optional.example.test", "zoneIsolation": zone,
     })
 }
