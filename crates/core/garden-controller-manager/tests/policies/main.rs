@@ -15,7 +15,10 @@ mod seeds;
 mod warnings;
 mod zones;
 
-use api::gardencore::{BackupEntry, Seed, Shoot};
+use api::{
+    constants::LEFTOVER_NAMESPACES,
+    gardencore::{BackupEntry, Seed, Shoot},
+};
 use garden::{Garden, NAMESPACE, allowed, refused};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, api::DeleteParams};
@@ -268,7 +271,7 @@ async fn operations(garden: &Garden) {
 
 async fn own_seed_and_lease(garden: &Garden) {
     let seeds: Api<Seed> = Api::all(garden.seed_a.clone());
-    let note = json!({"metadata": {"annotations": {"x": "y"}}});
+    let note = json!({"metadata": {"annotations": {LEFTOVER_NAMESPACES: "y"}}});
     allowed(garden.patch(&seeds, "seed-a", note.clone()).await);
     let word = "the gardenlet of seed \"seed-a\" may not write Seed seed-b";
     refused(garden.patch(&seeds, "seed-b", note.clone()).await, word);
