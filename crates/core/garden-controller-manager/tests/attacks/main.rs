@@ -172,7 +172,7 @@ testkit::scenarios! {
         it_meets_the_policies_under_a_different_name,
         a_refused_quota_stops_no_project,
     },
-    fairness::{requests_of_the_suite_have_levels_of_their_own, writes_of_members_have_few_seats},
+    fairness::{no_user_waits_for_few_seats, requests_of_the_suite_have_levels_of_their_own},
     members::{
         a_member_of_a_project_gets_at_no_key,
         a_member_stores_no_large_object,

@@ -118,6 +118,7 @@ impl Garden {
             "garden/templates/gardenlets-rbac.yaml",
             "garden/templates/gardenlets-bindings.yaml",
             "garden/templates/priority-and-fairness.yaml",
+            "garden/templates/priority-of-operators.yaml",
             "garden-controller-manager/templates/clusterrole.yaml",
             "garden-controller-manager/templates/clusterrolebinding.yaml",
         ] {
@@ -477,7 +478,9 @@ fn read(path: &std::path::Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let text = text
         .replace("{{ .Release.Namespace }}", "garden")
-        .replace("{{ .Values.priorityAndFairness.writes.shares }}", "5");
+        .replace("{{ . | quote }}", "garden-operators")
+        .replace(r#"{{ splitList "/" . | first | quote }}"#, "tools")
+        .replace(r#"{{ splitList "/" . | last | quote }}"#, "deployer");
     parse(&text).with_context(|| path.display().to_string())
 }
 
