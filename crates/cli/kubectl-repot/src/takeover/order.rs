@@ -40,6 +40,27 @@ pub(super) fn next_trial<T>(
         .filter(|_| failed.len() < FAILED_PROJECTS)
 }
 
+/// The index of the next shoot after the trials. Shoots of a failing project come last. While shoots of a
+/// second project wait, a project holds at most half of the lanes. `failing`: namespaces of shoots whose
+/// takeover has failed or stalls. `lanes`: the namespace of each shoot that holds a lane.
+pub(super) fn next_of_rest<T>(
+    waiting: &[T],
+    failing: &BTreeSet<String>,
+    lanes: &[String],
+    parallel: usize,
+    shoot_in: impl Fn(&T) -> &Shoot,
+) -> Option<usize> {
+    let share = (parallel / 2).max(1);
+    let rank = |item: &T| {
+        let namespace = shoot_in(item).namespace().unwrap_or_default();
+        let held = lanes.iter().filter(|lane| **lane == namespace).count();
+        (failing.contains(&namespace), held >= share)
+    };
+    // The first of equal items.
+    let ranks = waiting.iter().map(rank).enumerate();
+    ranks.min_by_key(|(_, rank)| *rank).map(|(index, _)| index)
+}
+
 /// The higher number, the more important.
 pub(crate) fn importance(purpose: Option<ShootPurpose>) -> u8 {
     match purpose {
@@ -56,15 +77,41 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    #[test]
-    fn a_second_project_has_a_trial_and_then_the_rest_is_given_up() {
-        let shoots = ["x a", "x b", "y c", "z d"].map(|shoot| -> Shoot {
+    /// Shoots `NAMESPACE NAME`.
+    fn shoots_named<const N: usize>(names: [&str; N]) -> [Shoot; N] {
+        names.map(|shoot| {
             let (namespace, name) = shoot.split_once(' ').unwrap();
             let yaml = format!(
                 "metadata: {{name: {name}, namespace: {namespace}}}\nspec: {{region: r, provider: {{type: t}}}}\n"
             );
             serde_yaml_ng::from_str(&yaml).unwrap()
-        });
+        })
+    }
+
+    #[test]
+    fn a_failing_project_comes_last_and_no_project_has_all_lanes() {
+        let shoots = shoots_named(["x a", "x b", "y c", "x d"]);
+        let next = |failing: &[&str], lanes: &[&str], parallel: usize, count: usize| {
+            let failing = failing.iter().map(|&name| name.to_owned()).collect();
+            let lanes: Vec<String> = lanes.iter().map(|&name| name.to_owned()).collect();
+            next_of_rest(&shoots[..count], &failing, &lanes, parallel, |shoot| shoot)
+        };
+        assert_eq!(next(&[], &[], 1, 4), Some(0));
+        assert_eq!(next(&[], &["x"], 4, 4), Some(0));
+        // Half of the lanes.
+        assert_eq!(next(&[], &["x", "x"], 4, 4), Some(2));
+        // No shoot of a second project waits.
+        assert_eq!(next(&[], &["x", "x"], 4, 2), Some(0));
+        // A failing project has lanes once no other project waits.
+        assert_eq!(next(&["x"], &[], 4, 4), Some(2));
+        assert_eq!(next(&["x"], &["y", "y"], 4, 4), Some(2));
+        assert_eq!(next(&["x"], &[], 4, 2), Some(0));
+        assert_eq!(next(&[], &[], 4, 0), None);
+    }
+
+    #[test]
+    fn a_second_project_has_a_trial_and_then_the_rest_is_given_up() {
+        let shoots = shoots_named(["x a", "x b", "y c", "z d"]);
         let next = |failed: &[&str], count: usize| {
             let failed = failed.iter().map(|&name| name.to_owned()).collect();
             next_trial(&shoots[..count], &failed, |shoot| shoot)

@@ -1,5 +1,5 @@
-//! Trials before the takeover of all shoots of a dead seed. A trial shows the faults that all shoots share. A
-//! tenant can make the own trial fail, and must not hold up the shoots of other tenants.
+//! Takeovers of all shoots of a dead seed: trials, then the rest. A trial shows the faults that all shoots
+//! share. A tenant can make the takeover of an own shoot fail, and must not hold up the shoots of other tenants.
 
 use std::{collections::BTreeSet, pin::pin};
 
@@ -7,12 +7,12 @@ use api::gardencore::Shoot;
 use futures::{
     FutureExt, StreamExt,
     future::{self, Either, LocalBoxFuture},
-    stream::{self, FuturesUnordered},
+    stream::FuturesUnordered,
 };
 
 use super::{
     all::ShootResult,
-    order::{FAILED_PROJECTS, next_trial},
+    order::{FAILED_PROJECTS, next_of_rest, next_trial},
     report::TakeoverReport,
     settings::TakeoverSettings,
     single::carry_out,
@@ -27,78 +27,159 @@ use crate::{
 /// A shoot with the report that was approved.
 type Approved = (Shoot, TakeoverReport);
 
-/// The news about a trial.
-enum Trial<'a> {
-    /// The trial is at its end.
+/// The news about a takeover.
+enum News<'a> {
+    /// The takeover is at its end.
     Ended(ShootResult),
-    /// The trial fails or makes no progress, and goes on.
-    Stalls(String, LocalBoxFuture<'a, ShootResult>),
+    /// A takeover that has made no progress for some time is at its end.
+    EndedLate(ShootResult),
+    /// The takeover fails or makes no progress, and goes on.
+    Stalls {
+        namespace: String,
+        shoot: String,
+        ends: LocalBoxFuture<'a, ShootResult>,
+    },
+}
+
+/// The takeovers under way, and the shoots that wait.
+struct Takeovers<'a> {
+    session: &'a Session,
+    settings: TakeoverSettings<'a>,
+    report: Report<'a>,
+    /// Shoots that no takeover was requested for, in order.
+    waiting: Vec<Approved>,
+    running: FuturesUnordered<LocalBoxFuture<'a, News<'a>>>,
+    /// Namespaces of the shoots that hold a lane. A takeover that stalls runs on and holds no lane.
+    lanes: Vec<String>,
+    /// Namespaces of shoots whose takeover has failed or stalls.
+    failing: BTreeSet<String>,
+    has_succeeded: bool,
+    results: Vec<ShootResult>,
+    late: Vec<ShootResult>,
 }
 
 /// Takes over the first shoot as a trial, and then the rest, `parallel` at a time.
 ///
 /// As soon as the trial fails, reports an error, or makes no progress, a shoot of a different project is the
-/// second trial. The first trial stays watched, beside the rest. The rest follows the first trial that
-/// succeeds, and begins with the projects without a failing trial.
-pub(super) async fn take_over_in_order<'a>(
-    session: &'a Session,
+/// second trial. The rest follows the first trial that succeeds. A takeover that fails or makes no progress
+/// holds no lane and stays watched, and the further shoots of the project come last.
+pub(super) async fn take_over_in_order(
+    session: &Session,
     parallel: usize,
-    settings: TakeoverSettings<'a>,
+    settings: TakeoverSettings<'_>,
     ordered: Vec<Approved>,
-    report: Report<'a>,
+    report: Report<'_>,
 ) -> Vec<ShootResult> {
-    let mut rest = ordered;
-    let mut results = Vec::new();
-    let mut trials = FuturesUnordered::new();
-    // Namespaces of trials that have failed or stall. Each trial is of a project of its own.
-    let (mut begun, mut failing) = (0, BTreeSet::new());
-    let succeeded = loop {
-        if begun == failing.len()
-            && let Some(index) = next_trial(&rest, &failing, |(shoot, _)| shoot)
-        {
-            let trial = try_shoot(session, settings, rest.remove(index), report);
-            trials.push(trial.boxed_local());
-            begun += 1;
-        }
-        match trials.next().await {
-            Some(Trial::Ended(result)) => {
-                let taken_over = result.taken_over;
-                if !taken_over {
-                    failing.insert(result.namespace.clone());
-                }
-                results.push(result);
-                if taken_over {
-                    break true;
-                }
-            }
-            Some(Trial::Stalls(namespace, ends)) => {
-                report(&format!("{namespace}: {}", describe_stall(failing.len() + 1)));
-                failing.insert(namespace);
-                trials.push(ends.map(Trial::Ended).boxed_local());
-            }
-            None => break false,
-        }
+    let mut takeovers = Takeovers {
+        session,
+        settings,
+        report,
+        waiting: ordered,
+        running: FuturesUnordered::new(),
+        lanes: Vec::new(),
+        failing: BTreeSet::new(),
+        has_succeeded: false,
+        results: Vec::new(),
+        late: Vec::new(),
     };
-    if !succeeded {
-        results.extend(rest.iter().map(|(_, shown)| not_tried(shown)));
-        return results;
+    loop {
+        if takeovers.has_succeeded {
+            takeovers.fill_lanes(parallel.max(1));
+        } else {
+            takeovers.begin_trial();
+        }
+        if !takeovers.advance().await {
+            return takeovers.into_results();
+        }
     }
-    // Stable: the projects with a failing trial come last.
-    rest.sort_by_key(|(_, shown)| failing.contains(&shown.namespace));
-    let further = rest
-        .into_iter()
-        .map(|further| Box::pin(take_over(session, settings, further, report)));
-    let further = stream::iter(further).buffer_unordered(parallel.max(1));
-    let watched = trials.map(until_end).buffer_unordered(FAILED_PROJECTS);
-    let (further, watched) = future::join(further.collect::<Vec<_>>(), watched.collect::<Vec<_>>()).await;
-    results.extend(further);
-    results.extend(watched);
-    results
 }
 
-/// The sentence about a trial that stalls. `failing`: the projects with such a trial.
-fn describe_stall(failing: usize) -> &'static str {
-    if failing < FAILED_PROJECTS {
+impl Takeovers<'_> {
+    /// Begins the next trial, unless a trial makes progress.
+    fn begin_trial(&mut self) {
+        if self.lanes.is_empty()
+            && let Some(index) = next_trial(&self.waiting, &self.failing, |(shoot, _)| shoot)
+        {
+            self.begin(index);
+        }
+    }
+
+    fn fill_lanes(&mut self, parallel: usize) {
+        while self.lanes.len() < parallel
+            && let Some(index) = next_of_rest(
+                &self.waiting,
+                &self.failing,
+                &self.lanes,
+                parallel,
+                |(shoot, _)| shoot,
+            )
+        {
+            self.begin(index);
+        }
+    }
+
+    fn begin(&mut self, index: usize) {
+        let approved = self.waiting.remove(index);
+        self.lanes.push(approved.1.namespace.clone());
+        let takeover = take_over_until_stall(self.session, self.settings, approved, self.report);
+        self.running.push(takeover.boxed_local());
+    }
+
+    /// Waits for the next news about a takeover. `false` once no takeover runs.
+    async fn advance(&mut self) -> bool {
+        match self.running.next().await {
+            Some(News::Ended(result)) => {
+                self.release_lane(&result.namespace);
+                self.record(&result);
+                self.results.push(result);
+            }
+            Some(News::EndedLate(result)) => {
+                self.record(&result);
+                self.late.push(result);
+            }
+            Some(News::Stalls {
+                namespace,
+                shoot,
+                ends,
+            }) => {
+                self.release_lane(&namespace);
+                self.failing.insert(namespace.clone());
+                let effect = describe_stall(self.has_succeeded, self.failing.len());
+                (self.report)(&format!("{namespace}/{shoot}: {effect}"));
+                self.running.push(ends.map(News::EndedLate).boxed_local());
+            }
+            None => return false,
+        }
+        true
+    }
+
+    fn release_lane(&mut self, namespace: &str) {
+        if let Some(index) = self.lanes.iter().position(|lane| lane == namespace) {
+            self.lanes.remove(index);
+        }
+    }
+
+    fn record(&mut self, result: &ShootResult) {
+        if result.taken_over {
+            self.has_succeeded = true;
+        } else {
+            self.failing.insert(result.namespace.clone());
+        }
+    }
+
+    fn into_results(mut self) -> Vec<ShootResult> {
+        self.results.append(&mut self.late);
+        let not_tried = self.waiting.iter().map(|(_, shown)| not_tried(shown));
+        self.results.extend(not_tried);
+        self.results
+    }
+}
+
+/// The sentence about a takeover that stalls. `failing`: the projects with such a takeover.
+fn describe_stall(has_succeeded: bool, failing: usize) -> &'static str {
+    if has_succeeded {
+        "the takeover fails or makes no progress: the next shoots do not wait, and those of this project come last"
+    } else if failing < FAILED_PROJECTS {
         "the trial fails or makes no progress, and a shoot of a different project is the next trial"
     } else {
         "the trials fail or make no progress: interrupt the command, and leave the shoots of the trials out with --exclude"
@@ -112,28 +193,26 @@ fn not_tried(shown: &TakeoverReport) -> ShootResult {
 }
 
 /// Takes a shoot over until the end, or until the shoot stalls.
-async fn try_shoot<'a>(
+async fn take_over_until_stall<'a>(
     session: &'a Session,
     settings: TakeoverSettings<'a>,
     approved: Approved,
     report: Report<'a>,
-) -> Trial<'a> {
-    let (shoot, namespace) = (approved.0.clone(), approved.1.namespace.clone());
+) -> News<'a> {
+    let watched = approved.0.clone();
+    let (namespace, shoot) = (approved.1.namespace.clone(), approved.1.shoot.clone());
     let ends = take_over(session, settings, approved, report).boxed_local();
-    let stalls = pin!(wait_for_stall(session, &shoot, |shoot| fails_on_seed(
+    let stalls = pin!(wait_for_stall(session, &watched, |shoot| fails_on_seed(
         shoot,
         settings.to
     )));
     match future::select(ends, stalls).await {
-        Either::Left((result, _)) => Trial::Ended(result),
-        Either::Right(((), ends)) => Trial::Stalls(namespace, ends),
-    }
-}
-
-async fn until_end(trial: Trial<'_>) -> ShootResult {
-    match trial {
-        Trial::Ended(result) => result,
-        Trial::Stalls(_, ends) => ends.await,
+        Either::Left((result, _)) => News::Ended(result),
+        Either::Right(((), ends)) => News::Stalls {
+            namespace,
+            shoot,
+            ends,
+        },
     }
 }
 

@@ -45,7 +45,7 @@ testkit::scenarios! {
     a_cancellation_names_the_acting_seed,
     a_takeover_needs_an_approval,
     shoots_of_a_dead_seed_follow_the_trial,
-    trials::{a_failing_trial_holds_up_no_other_project},
+    trials::{a_failing_takeover_after_the_trial_holds_no_lane, a_failing_trial_holds_up_no_other_project},
     a_bundle_has_no_secret,
     drain::{
         a_cordoned_seed_keeps_its_taints, a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals,

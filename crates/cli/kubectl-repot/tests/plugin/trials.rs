@@ -1,4 +1,4 @@
-//! The trials before the takeover of a dead seed.
+//! The trials before the takeover of a dead seed, and the shoots after the trials.
 
 use anyhow::Result;
 use api::{constants::SHOOT_FORCE_RESTORE, gardencore::Shoot};
@@ -7,6 +7,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use kubectl_repot::{
+    answer::Answer,
     follow::{Step, follow},
     takeover::{TakeoverSettings, take_over_seed},
 };
@@ -18,30 +19,14 @@ use crate::fixture::{Fixture, NAMESPACE, SOON, object, operation, silent};
 /// The project of a tenant whose trial fails.
 const HOSTILE: &str = "garden-hostile";
 const DEAD: &str = "seed-dead";
+const GONE: &str = "seed-gone";
 
 /// The trial of a hostile project fails for as long as the command waits, and holds up no other project.
 pub async fn a_failing_trial_holds_up_no_other_project(fixture: &Fixture) -> Result<()> {
-    let hostile: Api<Shoot> = Api::namespaced(fixture.client.clone(), HOSTILE);
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOSTILE}});
-    apply(&fixture.client, namespace).await?;
-    for (shoots, namespace, name, purpose) in [
-        (&hostile, HOSTILE, "trap", "evaluation"),
-        (&fixture.shoots, NAMESPACE, "modest", "testing"),
-        (&fixture.shoots, NAMESPACE, "vital", "production"),
-    ] {
-        let spec = json!({"cloudProfile": {"name": "local", "kind": "CloudProfile"}, "region": "local",
-            "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"}, "seedName": DEAD});
-        let metadata = json!({"name": name, "namespace": namespace});
-        apply(&fixture.client, object("Shoot", metadata, &spec)).await?;
-        fixture.host_on(shoots, name, DEAD, purpose).await?;
-    }
-    let settings = TakeoverSettings {
-        to: "seed-b",
-        source_is_off: true,
-        approval: Some(DEAD),
-        excluded: &[],
-        wait: Some(SOON * 3),
-    };
+    let of_hostile = [("trap", "evaluation")];
+    let of_others = [("modest", "testing"), ("vital", "production")];
+    let hostile = shoots_on_dead_seed(fixture, DEAD, &of_hostile, &of_others).await?;
+    let settings = approved(DEAD);
     let nobody = |_: &str, _: &str| -> Option<String> { None };
     let taken = take_over_seed(&fixture.session, DEAD, 1, settings, &nobody, &silent);
     // As garden-controller-manager and the gardenlet of seed-b.
@@ -49,9 +34,7 @@ pub async fn a_failing_trial_holds_up_no_other_project(fixture: &Fixture) -> Res
         asked(&hostile, "trap").await?;
         let waits = fixture.shoots.get("modest").await?;
         assert_eq!(waits.spec.seed_name.as_deref(), Some(DEAD));
-        let fails = json!({"seedName": "seed-b", "settledSeedName": null, "ownership": {"epoch": 2},
-            "lastErrors": [{"description": "the credentials do not exist"}], "lastOperation": operation("Restore Error")});
-        write(&hostile, "trap", fails).await?;
+        write(&hostile, "trap", failing()).await?;
         // The second trial, and then the rest.
         for name in ["modest", "vital"] {
             asked(&fixture.shoots, name).await?;
@@ -64,13 +47,100 @@ pub async fn a_failing_trial_holds_up_no_other_project(fixture: &Fixture) -> Res
     acted?;
     let answer = answer?;
     assert!(!answer.has_obstacles, "{}", answer.text);
-    let results = answer.json["shoots"].as_array().unwrap();
-    let names: Vec<&str> = results
-        .iter()
-        .filter_map(|result| result["shoot"].as_str())
-        .collect();
+    let names = names_in(&answer);
     assert_eq!(names, ["modest", "vital", "trap"], "{}", answer.text);
     Ok(())
+}
+
+/// After a good trial, shoots of a hostile project come first by their purpose. The first fails for as long as
+/// the command waits, and holds up no other project. The second waits for all other projects.
+pub async fn a_failing_takeover_after_the_trial_holds_no_lane(fixture: &Fixture) -> Result<()> {
+    let of_hostile = [
+        ("first-trap", "infrastructure"),
+        ("second-trap", "infrastructure"),
+    ];
+    let of_others = [("humble", "testing"), ("needed", "production")];
+    let hostile = shoots_on_dead_seed(fixture, GONE, &of_hostile, &of_others).await?;
+    let settings = approved(GONE);
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let taken = take_over_seed(&fixture.session, GONE, 1, settings, &nobody, &silent);
+    // As garden-controller-manager and the gardenlet of seed-b.
+    let garden = async {
+        asked(&fixture.shoots, "humble").await?;
+        write(&fixture.shoots, "humble", restored()).await?;
+        asked(&hostile, "first-trap").await?;
+        let waits = fixture.shoots.get("needed").await?;
+        assert_eq!(waits.spec.seed_name.as_deref(), Some(GONE));
+        write(&hostile, "first-trap", failing()).await?;
+        asked(&fixture.shoots, "needed").await?;
+        let waits = hostile.get("second-trap").await?;
+        assert_eq!(waits.spec.seed_name.as_deref(), Some(GONE));
+        write(&fixture.shoots, "needed", restored()).await?;
+        asked(&hostile, "second-trap").await?;
+        write(&hostile, "second-trap", restored()).await?;
+        // The first stays watched until the end.
+        write(&hostile, "first-trap", restored()).await
+    };
+    let (answer, acted) = tokio::join!(Box::pin(taken), garden);
+    acted?;
+    let answer = answer?;
+    assert!(!answer.has_obstacles, "{}", answer.text);
+    let names = names_in(&answer);
+    assert_eq!(
+        names,
+        ["humble", "needed", "second-trap", "first-trap"],
+        "{}",
+        answer.text
+    );
+    Ok(())
+}
+
+/// Shoots of the hostile project and of the project of the fixture on a dead seed, each with a purpose.
+async fn shoots_on_dead_seed(
+    fixture: &Fixture,
+    dead: &str,
+    of_hostile: &[(&str, &str)],
+    of_others: &[(&str, &str)],
+) -> Result<Api<Shoot>> {
+    let hostile: Api<Shoot> = Api::namespaced(fixture.client.clone(), HOSTILE);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOSTILE}});
+    apply(&fixture.client, namespace).await?;
+    for (shoots, namespace, all) in [
+        (&hostile, HOSTILE, of_hostile),
+        (&fixture.shoots, NAMESPACE, of_others),
+    ] {
+        for (name, purpose) in all {
+            let spec = json!({"cloudProfile": {"name": "local", "kind": "CloudProfile"}, "region": "local",
+                "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"}, "seedName": dead});
+            let metadata = json!({"name": name, "namespace": namespace});
+            apply(&fixture.client, object("Shoot", metadata, &spec)).await?;
+            fixture.host_on(shoots, name, dead, purpose).await?;
+        }
+    }
+    Ok(hostile)
+}
+
+/// The settings of an approved takeover of all shoots of a dead seed.
+fn approved(dead: &str) -> TakeoverSettings<'_> {
+    TakeoverSettings {
+        to: "seed-b",
+        source_is_off: true,
+        approval: Some(dead),
+        excluded: &[],
+        wait: Some(SOON * 3),
+    }
+}
+
+fn names_in(answer: &Answer) -> Vec<&str> {
+    let results = answer.json["shoots"].as_array().unwrap();
+    let names = results.iter().filter_map(|result| result["shoot"].as_str());
+    names.collect()
+}
+
+/// The seed has the shoot, and cannot restore the control plane.
+fn failing() -> Value {
+    json!({"seedName": "seed-b", "settledSeedName": null, "ownership": {"epoch": 2},
+        "lastErrors": [{"description": "the credentials do not exist"}], "lastOperation": operation("Restore Error")})
 }
 
 fn restored() -> Value {
