@@ -296,6 +296,8 @@ async fn from_before_the_bounds(garden: &Garden, tenant: &Api<DynamicObject>) {
     large.metadata.finalizers = Some(finalizers(20));
     garden::until_allowed(|| garden::try_create(tenant, large.clone())).await;
     tenant.create(&PostParams::default(), &large).await.unwrap();
+    let long = shoot("long", &json!({"x": "a".repeat(132_000)}));
+    tenant.create(&PostParams::default(), &long).await.unwrap();
     binding.metadata.resource_version = None;
     binding.metadata.uid = None;
     bindings.create(&PostParams::default(), &binding).await.unwrap();
@@ -322,11 +324,18 @@ async fn from_before_the_bounds(garden: &Garden, tenant: &Api<DynamicObject>) {
         garden.patch(tenant, "large", with_finalizers(20, &[])).await,
         "20 entries beside finalizer gardener",
     );
+    // In etcd, this text of nearly the same length has six times the bytes.
+    let escaped = configured(json!({"x": "<".repeat(131_000)}));
+    refused(garden.patch(tenant, "long", escaped).await, TOO_LARGE);
+    let same = configured(json!({"x": "b".repeat(132_000)}));
+    allowed(garden.patch(tenant, "long", same).await);
     let ended = json!({"metadata": {"finalizers": null}});
     allowed(garden.patch(tenant, "large", ended).await);
-    allowed(garden.patch(tenant, "large", confirmation()).await);
-    let deleted = tenant.delete("large", &DeleteParams::default()).await;
-    allowed(deleted.map(drop));
+    for name in ["large", "long"] {
+        allowed(garden.patch(tenant, name, confirmation()).await);
+        let deleted = tenant.delete(name, &DeleteParams::default()).await;
+        allowed(deleted.map(drop));
+    }
 }
 
 /// Who wrote which field, a writer may say himself. The API server takes it as deep as it is, and a decoder

@@ -163,7 +163,9 @@ pub async fn a_shoot_state_leaves_room_for_the_next_write(garden: &Garden) {
     garden.patch(&operator, name, early).await.unwrap();
     let claim = json!({"spec": {"chunkAttempt": {"number": 1, "unfinished": [1]}}});
     allowed(garden.patch(&states, name, claim).await);
-    refused(garden.patch(&states, name, filled("a", 1_210_000)).await, words);
+    for grown in [filled("a", 1_210_000), filled("<", 230_000)] {
+        refused(garden.patch(&states, name, grown).await, words);
+    }
     allowed(garden.patch(&states, name, filled("a", 1)).await);
 
     for (sign, length) in [
@@ -175,6 +177,13 @@ pub async fn a_shoot_state_leaves_room_for_the_next_write(garden: &Garden) {
     ] {
         refused(garden.patch(&states, name, filled(sign, length)).await, words);
     }
+    // The API server stores 21 digits.
+    let floats = |count: usize| {
+        let data = json!({"d": vec![1e20; count]});
+        json!({"spec": {"resources": [{"kind": "ConfigMap", "name": "x", "data": data}]}})
+    };
+    refused(garden.patch(&states, name, floats(71_400)).await, words);
+    allowed(garden.patch(&states, name, floats(40_000)).await);
     for (sign, length) in [
         ("a", 1_113_000),
         ("\u{7}", 185_000),
