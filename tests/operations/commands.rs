@@ -317,7 +317,8 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     let text = command.text.as_str();
     let garden = &clusters.at_garden;
     let copies = text.contains("accept-loss=");
-    if text.contains("patch shoot demo") || text.contains("renew-ownership") || copies {
+    let applies = text.contains("--field-manager=seed-name");
+    if text.contains("patch shoot demo") || text.contains("renew-ownership") || copies || applies {
         // The same command stands on several pages; each begins with a shoot that has not moved. Only such a
         // shoot gets a new epoch.
         former_shoot_goes(garden).await?;

@@ -18,6 +18,7 @@ mod hand_over;
 mod its_rights;
 mod large;
 mod managed_fields;
+mod manifests;
 mod members;
 mod owner_checks;
 mod ownership;
@@ -87,6 +88,7 @@ testkit::scenarios! {
         a_further_label_blocks_no_seed,
         a_namespace_without_a_project_has_no_rights_of_seeds,
     },
+    manifests::{a_manifest_without_the_seed_stays_valid_after_a_move},
     certificates::{a_withdrawn_certificate_has_no_rights, a_removed_seed_gets_no_right},
     stolen_namespace::{
         an_id_comes_from_the_project_of_the_namespace_and_stays,
