@@ -24,6 +24,23 @@ const CERTIFICATE_REQUEST: &str = concat!(
     "U1QtLS0tLQo=",
 );
 
+/// A warning about the Shoot.
+fn event(name: &str, reporter: &str, reason: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "garden-dev"},
+        "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
+        "reportingComponent": reporter, "reportingInstance": reporter,
+        "reason": reason, "message": "m", "type": "Warning"})
+}
+
+/// A right of a member of the project.
+fn binding_of_member() -> Value {
+    let group = "rbac.authorization.k8s.io";
+    json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": "of-member", "namespace": "garden-dev"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "member"}]})
+}
+
 /// Objects that a few commands ask for.
 pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
     let entry = |name: &str| {
@@ -54,9 +71,7 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
         (
             "reason=ReconcileError",
             Cluster::Garden,
-            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "error", "namespace": "garden-dev"},
-                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
-                "reason": "ReconcileError", "message": "m", "type": "Warning"}),
+            event("error", "gardenlet", "ReconcileError"),
         ),
         (
             "get namespace shoot--dev--demo",
@@ -76,16 +91,17 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
         (
             "-n garden-dev get events",
             Cluster::Garden,
-            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "garden-dev"},
-                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
-                "reason": "HibernationScheduleInvalid", "message": "m", "type": "Warning"}),
+            event("e", "garden-controller-manager", "HibernationScheduleInvalid"),
+        ),
+        (
+            "-n garden-dev get rolebindings",
+            Cluster::Garden,
+            binding_of_member(),
         ),
         (
             "reason=LeftBehind",
             Cluster::Garden,
-            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "left", "namespace": "garden-dev"},
-                "involvedObject": {"kind": "Shoot", "name": "demo", "namespace": "garden-dev"},
-                "reason": "LeftBehind", "message": "m", "type": "Warning"}),
+            event("left", "gardenlet", "LeftBehind"),
         ),
         (
             "controllerinstallations",
