@@ -7,7 +7,7 @@ use k8s_openapi::{
     ByteString, NamespaceResourceScope,
     api::{
         apps::v1::Deployment,
-        core::v1::{ConfigMap, Event, Pod, Secret},
+        core::v1::{ConfigMap, Event, ObjectReference, Pod, Secret, ServiceAccount},
         events::v1::Event as NewEvent,
     },
 };
@@ -79,9 +79,22 @@ pub async fn a_member_stores_no_large_object(garden: &Garden) {
 
     let secrets: Api<Secret> = Api::namespaced(member.clone(), NAMESPACE);
     let mut secret = named("stored", Secret::default());
-    secret.data = Some([("x".to_owned(), ByteString(vec![0; 50_000]))].into());
+    // Stored without base64.
+    secret.data = Some([("x".to_owned(), ByteString(vec![0; 66_000]))].into());
     let created = secrets.create(&params, &secret).await;
     refused(created.map(drop), words);
+    secret.data = Some([("x".to_owned(), ByteString(vec![0; 60_000]))].into());
+    let created = secrets.create(&params, &secret).await;
+    allowed(created.map(drop));
+    // An empty reference has 16 bytes in etcd, and 4 in the text that the policy reads.
+    let accounts: Api<ServiceAccount> = Api::namespaced(member.clone(), NAMESPACE);
+    let mut account = named("stored", ServiceAccount::default());
+    account.secrets = Some(vec![ObjectReference::default(); 5000]);
+    let created = accounts.create(&params, &account).await;
+    refused(created.map(drop), words);
+    account.secrets = Some(vec![ObjectReference::default(); 100]);
+    let created = accounts.create(&params, &account).await;
+    allowed(created.map(drop));
     // No quota counts Events.
     let events: Api<Event> = Api::namespaced(member, NAMESPACE);
     let event: Event = serde_json::from_value(json!({
@@ -136,6 +149,7 @@ pub async fn a_member_reports_in_no_name_of_the_garden(garden: &Garden) {
         refused(garden.patch(&core, "own", renamed).await, words);
     }
     a_similar_name_is_refused(garden, &core, &new, &event).await;
+    a_second_line_is_refused(garden, &core, &new, &event).await;
     the_suite_reports_in_a_project(garden, &core, &new).await;
 }
 
@@ -183,6 +197,56 @@ async fn a_similar_name_is_refused(
         );
         allowed(core.create(&params, &body).await.map(drop));
     }
+}
+
+/// `kubectl describe` prints a second line as a further Event.
+async fn a_second_line_is_refused(
+    garden: &Garden,
+    core: &Api<Event>,
+    new: &Api<NewEvent>,
+    event: &impl Fn(&str, Value) -> Event,
+) {
+    let (params, words) = (PostParams::default(), "with a control character in message");
+    let forged = "ok\n  Warning\tForceRestoreRefused\t12s\tgarden-controller-manager\tseed-a still answers";
+    let source = json!({"component": "operator-of-member"});
+    for field in ["message", "reason", "type"] {
+        for text in [forged, "ok\u{2028}", "ok\r"] {
+            let mut body = event("forged", json!({"source": source}));
+            let text = text.to_owned();
+            match field {
+                "message" => body.message = Some(text),
+                "reason" => body.reason = Some(text),
+                _ => body.type_ = Some(text),
+            }
+            refused(core.create(&params, &body).await.map(drop), words);
+        }
+    }
+    refused(garden.patch(core, "own", json!({"message": forged})).await, words);
+    let mut body = garden::event_in(NAMESPACE, "seed-a");
+    body.metadata.name = Some("forged".to_owned());
+    body.reporting_controller = Some("operator-of-member".to_owned());
+    body.reporting_instance = Some("host-of-member".to_owned());
+    body.note = Some(forged.to_owned());
+    if let Some(regarding) = &mut body.regarding {
+        regarding.kind = Some("Shoot".to_owned());
+    }
+    refused(new.create(&params, &body).await.map(drop), words);
+    // Operators read no decision in Events about objects of other kinds.
+    if let Some(regarding) = &mut body.regarding {
+        regarding.kind = Some("ConfigMap".to_owned());
+    }
+    allowed(new.create(&params, &body).await.map(drop));
+    // Tables show the host and the instance beside the reporter, or in its place.
+    for named in [
+        json!({"source": {"component": "x", "host": "garden-controller-manager"}}),
+        json!({"source": source, "reportingComponent": "x", "reportingInstance": "Gardenlet"}),
+        json!({"source": {"component": "x", "host": "gard\u{435}nlet"}}),
+    ] {
+        let forged = core.create(&params, &event("forged", named)).await;
+        refused(forged.map(drop), "is the reporter of the Event");
+    }
+    let honest = json!({"source": {"component": "x", "host": "ip-10-0-0-1.ec2.internal"}});
+    allowed(core.create(&params, &event("hosted", honest)).await.map(drop));
 }
 
 /// No member changes the Events of the suite.
