@@ -1,5 +1,6 @@
 //! Takeovers of all shoots of a dead seed: trials, then the rest. A trial shows the faults that all shoots
-//! share. A tenant can make the takeover of an own shoot fail, and must not hold up the shoots of other tenants.
+//! share. A tenant can make the takeover of an own shoot fail, and must not hold up the shoots of other
+//! tenants.
 
 use std::{collections::BTreeSet, pin::pin};
 

@@ -52,8 +52,8 @@ pub async fn a_failing_trial_holds_up_no_other_project(fixture: &Fixture) -> Res
     Ok(())
 }
 
-/// After a good trial, shoots of a hostile project come first by their purpose. The first fails for as long as
-/// the command waits, and holds up no other project. The second waits for all other projects.
+/// After a good trial, shoots of a hostile project come first by their purpose. The first shoot fails for as
+/// long as the command waits, and holds up no other project. The second waits for all other projects.
 pub async fn a_failing_takeover_after_the_trial_holds_no_lane(fixture: &Fixture) -> Result<()> {
     let of_hostile = [
         ("first-trap", "infrastructure"),

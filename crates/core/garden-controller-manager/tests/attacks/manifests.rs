@@ -30,8 +30,6 @@ pub async fn a_manifest_without_the_seed_stays_valid_after_a_move(garden: &Garde
     }
     let to_b = json!({"spec": {"seedName": "seed-b"}});
     allowed(garden.patch(&operator, MOVED, to_b).await);
-    let restored = json!({"seedName": "seed-b", "lastOperation": operation("Restore", "Succeeded")});
-    garden.status(&operator, MOVED, restored).await;
 
     let stored = manifest(MOVED, Some("seed-a"), "y");
     refused(
