@@ -9,7 +9,7 @@
 //! | is leaving | none: the move was cancelled | none |
 //! | has arrived, no restore has begun | to another destination, which is ready | the same, and a hand-on |
 //! | has arrived, no restore has begun | back to a former seed | unchanged: only a takeover gives it back |
-//! | has arrived, and no former seed has the epoch before | any | unchanged: no hand-over is known |
+//! | has arrived, without a record of a hand-over | any | unchanged |
 //! | is being restored | any | unchanged |
 //!
 //! Guarantees: once a move has begun, its specification does not change until the restore is recorded as
@@ -17,6 +17,7 @@
 //! removed.
 
 use api::{
+    constants::SHOOT_FORCE_RESTORE,
     gardencore::{
         Shoot, ShootStatus,
         shoot::{FormerSeed, MigrationApproval, Ownership, OwnershipPhase, SourceBucket},
@@ -26,7 +27,13 @@ use api::{
 use placement::{Journey, journey};
 use runtime::Result;
 
-use super::{former_seeds, preflight::wanted_move};
+use super::{
+    former_seeds,
+    preflight::{Verdict, wanted_move},
+};
+
+/// The reason of a move of a shoot that has arrived, while no record shows the hand-over.
+const HAND_OVER_NOT_RECORDED: &str = "HandOverNotRecorded";
 
 /// The values to write to the status.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,16 +102,54 @@ fn nothing_was_begun(shoot: &Shoot) -> bool {
     let last = status.and_then(|status| status.last_operation.as_ref());
     let phase = status.and_then(|status| status.ownership.as_ref()?.phase);
     last.is_some_and(|last| last.state == State::Succeeded)
-        && phase.is_none_or(|phase| phase == OwnershipPhase::Claiming)
-        && was_handed_over(shoot)
+        && match phase {
+            // Only a hand-over records this phase (policy shoot-ownership). The entry of the source may be
+            // gone: a source that has opened no data, or whose Seed is gone, leaves no entry.
+            Some(phase) => phase == OwnershipPhase::Claiming,
+            None => was_handed_over(shoot),
+        }
 }
 
 /// Whether a former seed had the epoch before. Each hand-over raises the epoch and adds the source in the same
-/// write. Without that entry a host has only reported a hand-over, and serves the shoot.
+/// write. Without that entry the host of a shoot without phases has only reported a hand-over, and serves the
+/// shoot.
 fn was_handed_over(shoot: &Shoot) -> bool {
     let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
     let mut formers = former_seeds::entries(shoot).iter();
     epoch > 1 && formers.any(|former| former.epoch == epoch - 1)
+}
+
+/// The verdict on a move of a shoot that has arrived, where the record of the hand-over is missing: the garden
+/// does not hand the shoot on, and the user must see the reason.
+pub(super) fn report_refused_hand_on(shoot: &Shoot, verdict: Verdict) -> Verdict {
+    let Some((host, destination)) = wanted_move(shoot).filter(|_| verdict.ready) else {
+        return verdict;
+    };
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let has_succeeded = last.is_some_and(|last| last.state == State::Succeeded);
+    let has_arrived = journey(shoot) == Journey::Arriving && has_succeeded;
+    if !has_arrived || nothing_was_begun(shoot) || was_on(shoot, destination) {
+        return verdict;
+    }
+    // A takeover needs recorded phases.
+    let has_phases =
+        status.is_some_and(|status| status.ownership.as_ref().is_some_and(|o| o.phase.is_some()));
+    let force = if has_phases {
+        format!(
+            ", or annotate the Shoot with {SHOOT_FORCE_RESTORE}, which takes the verb force-restore on shoots"
+        )
+    } else {
+        String::new()
+    };
+    Verdict {
+        ready: false,
+        reason: HAND_OVER_NOT_RECORDED,
+        message: format!(
+            "The Shoot reports a hand-over to seed {host}, and the garden has no record of a hand-over that seed {host} could pass on to \
+             seed {destination}: set spec.seedName back to {host}{force}."
+        ),
+    }
 }
 
 /// Whether the shoot was on that seed and the seed has not cleaned up. Only a takeover gives the shoot back,

@@ -265,3 +265,74 @@ fn a_host_that_only_reports_a_hand_over_hands_nothing_on() {
         }
     }
 }
+
+/// A source that has opened nothing cleans up within a second, and removes its entry from the former seeds.
+#[test]
+fn a_claimant_hands_on_whose_source_has_cleaned_up_already() {
+    let mut claimed = with(shoot("d", "c", 4, "1.34.0", ARRIVED), Some(approved()));
+    let status = claimed.status.as_mut().unwrap();
+    status.ownership = Some(Ownership {
+        phase: Some(OwnershipPhase::Claiming),
+        ..Ownership::of_epoch(3)
+    });
+    status.former_seeds = vec![FormerSeed {
+        name: "a".into(),
+        epoch: 1,
+    }];
+    let verdict = report_refused_hand_on(&claimed, ready());
+    assert!(verdict.ready, "{}", verdict.message);
+    let hand_on = decide(&claimed, verdict.ready).unwrap().hand_on.unwrap();
+    assert_eq!((hand_on.to.as_str(), hand_on.ownership.epoch), ("d", 4));
+    // A seed that has opened the data serves the shoot, whatever it reports.
+    for phase in [OwnershipPhase::Opening, OwnershipPhase::Held] {
+        let record = claimed.status.as_mut().unwrap().ownership.as_mut().unwrap();
+        record.phase = Some(phase);
+        assert_eq!(decide(&claimed, true).unwrap().hand_on, None, "{phase:?}");
+    }
+}
+
+#[test]
+fn a_refused_hand_on_is_reported_with_the_remedies() {
+    let mut reported = with(shoot("b", "a", 4, "1.34.0", ARRIVED), Some(approved()));
+    let verdict = report_refused_hand_on(&reported, ready());
+    assert!(!verdict.ready);
+    assert_eq!(verdict.reason, "HandOverNotRecorded");
+    assert!(
+        verdict.message.ends_with("set spec.seedName back to a."),
+        "{}",
+        verdict.message
+    );
+    // A takeover needs recorded phases.
+    reported.status.as_mut().unwrap().ownership = Some(Ownership {
+        phase: Some(OwnershipPhase::Held),
+        ..Ownership::of_epoch(1)
+    });
+    let verdict = report_refused_hand_on(&reported, ready());
+    assert!(verdict.message.contains("force-restore"), "{}", verdict.message);
+    // An earlier obstacle stays.
+    let earlier = Verdict {
+        ready: false,
+        ..ready()
+    };
+    assert_eq!(report_refused_hand_on(&reported, earlier.clone()), earlier);
+    // A hand-over with its record, and a shoot that has not arrived.
+    let status = reported.status.as_mut().unwrap();
+    status.ownership = Some(Ownership::of_epoch(2));
+    status.former_seeds = vec![FormerSeed {
+        name: "c".into(),
+        epoch: 1,
+    }];
+    assert!(report_refused_hand_on(&reported, ready()).ready);
+    for last in [SETTLED, LEAVING, RESTORING, (Type::Migrate, State::Aborted)] {
+        let other = shoot("b", "a", 4, "1.34.0", last);
+        assert!(report_refused_hand_on(&other, ready()).ready, "{last:?}");
+    }
+}
+
+fn ready() -> Verdict {
+    Verdict {
+        ready: true,
+        reason: "DestinationSeedReady",
+        message: "Fine.".into(),
+    }
+}

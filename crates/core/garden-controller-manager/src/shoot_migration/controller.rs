@@ -33,7 +33,7 @@ use runtime::{
 };
 
 use super::{
-    approval::{Decision, decide},
+    approval::{Decision, decide, report_refused_hand_on},
     capacity,
     change::change,
     dry_run, former_seeds,
@@ -189,6 +189,7 @@ impl Reconciler<Shoot> for ShootMigration {
             let verdict = planned_move_checks::apply(&shoot, &judged);
             let verdict =
                 verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
+            let verdict = verdict.map(|verdict| report_refused_hand_on(&shoot, verdict));
             let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);
             let decision = decide(&shoot, ready)?;
             let recorded = Box::pin(self.record(&shoots, &shoot, verdict, decision)).await?;
