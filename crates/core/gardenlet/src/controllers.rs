@@ -30,13 +30,16 @@ const CONTROLLERS: &[(&str, Start)] = &[
 /// Runs these controllers until shutdown. Dropping the future stops all of the controllers.
 ///
 /// # Errors
-/// The Seed could not be registered.
+/// The Seed could not be registered, or belongs to a different cluster.
 pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
     let context = Arc::new(context);
     if names.contains(&"seed") {
         // Not ready before the registration: no controller works without the Seed.
         let _registered = context.metrics.begin_sync("seed");
         seed::register(&context)
+            .await
+            .map_err(|error| error.to_string())?;
+        seed::check_cluster(&context)
             .await
             .map_err(|error| error.to_string())?;
     }

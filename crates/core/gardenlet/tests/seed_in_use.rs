@@ -247,3 +247,26 @@ async fn reported(seeds: &Api<Seed>, status: ConditionStatus) -> Result<Seed> {
     })
     .await
 }
+
+/// The owner records of the shoots name the registered cluster, whose processes may still run.
+#[test]
+fn a_gardenlet_runs_for_no_cluster_but_the_registered_cluster() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("seed-cluster", false)).await?;
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let context = context(&ground.client, &[])?;
+        let error = seed::check_cluster(&context).await.unwrap_err().to_string();
+        assert!(error.contains("status.clusterIdentity of Seed seed-a"), "{error}");
+        // An administrator removes the field after the cluster was built anew.
+        let namespaces: Api<Namespace> = Api::all(ground.client.clone());
+        let uid = namespaces.get("kube-system").await?.uid();
+        for identity in [json!(null), json!(""), json!(uid)] {
+            let status = Patch::Merge(json!({"status": {"clusterIdentity": identity}}));
+            seeds
+                .patch_status("seed-a", &PatchParams::default(), &status)
+                .await?;
+            seed::check_cluster(&context).await?;
+        }
+        Ok(())
+    })
+}

@@ -135,7 +135,8 @@ fn incomplete(status: &ShootStatus, source: &Seed) -> Option<String> {
         ),
         // Terms of a different epoch have a different hash, too.
         OwnerCheckGap::OtherEpoch | OwnerCheckGap::SeedEdited => format!(
-            "Seed {from} was edited after the last reconciliation of the shoot: undo the edit of spec.settings.ownerChecks or spec.dns"
+            "Seed {from} was edited after the last reconciliation of the shoot: undo the edit of \
+             spec.settings.ownerChecks, spec.dns or status.clusterIdentity"
         ),
     })
 }

@@ -193,8 +193,9 @@ fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, source: &Seed) -> O
                 "a reconciliation in seed {from} has begun to change the owner terms and has not ended (status.ownerChecks has no terms)"
             ),
             OwnerCheckGap::SeedEdited => format!(
-                "Seed {from} was edited (spec.settings.ownerChecks or spec.dns.internal) after the last reconciliation of the shoot had \
-                 ended, so that its processes may go by the settings of before (status.ownerChecks has other terms); undo the edit"
+                "Seed {from} was edited (spec.settings.ownerChecks, spec.dns.internal or status.clusterIdentity) after the last \
+                 reconciliation of the shoot had ended, so that its processes may go by the settings of before (status.ownerChecks has \
+                 other terms); undo the edit"
             ),
         });
     }

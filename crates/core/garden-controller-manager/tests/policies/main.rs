@@ -56,6 +56,7 @@ testkit::scenarios! {
         a_gardenlet_changes_no_place_of_its_backups,
         a_gardenlet_changes_no_labels_and_removes_no_taint,
         a_gardenlet_holds_no_move_back_by_an_annotation,
+        a_gardenlet_keeps_the_identity_of_its_cluster,
     },
     nulls::{a_null_of_a_shoot_names_no_secret_and_no_domain, a_null_of_a_seed_names_no_secret},
     schedules_of_a_shoot,

@@ -148,3 +148,38 @@ pub async fn a_gardenlet_holds_no_move_back_by_an_annotation(garden: &Garden) {
     let version = json!({"kubernetesVersion": "v9"});
     allowed(garden.patch_status(&gardenlet, "stopping", version).await);
 }
+
+/// Owner records name the seed by the identity. A takeover compares the identity, and a zone isolation takes a
+/// shoot with the identity for a seed.
+pub async fn a_gardenlet_keeps_the_identity_of_its_cluster(garden: &Garden) {
+    let (gardenlet, seeds) = writers(garden, "identified").await;
+    allowed(
+        garden
+            .apply(&gardenlet, "identified", garden::seed("identified"))
+            .await,
+    );
+    let identity = |identity: Value| json!({"clusterIdentity": identity, "kubernetesVersion": "v9"});
+    for _ in 0..2 {
+        let first = identity(json!("uid-1"));
+        allowed(garden.patch_status(&gardenlet, "identified", first).await);
+    }
+    let words = "may not change status.clusterIdentity of Seed identified";
+    for change in [json!("uid-2"), json!(""), Value::Null] {
+        refused(
+            garden
+                .patch_status(&gardenlet, "identified", identity(change))
+                .await,
+            words,
+        );
+    }
+    allowed(
+        garden
+            .patch_status(&gardenlet, "identified", json!({"kubernetesVersion": "v10"}))
+            .await,
+    );
+    // An administrator removes the identity after the cluster was built anew.
+    let removed = json!({"clusterIdentity": null});
+    allowed(garden.patch_status(&seeds, "identified", removed).await);
+    let rebuilt = identity(json!("uid-2"));
+    allowed(garden.patch_status(&gardenlet, "identified", rebuilt).await);
+}

@@ -20,4 +20,4 @@ pub(crate) mod without_shoots;
 
 pub use controller::run;
 pub use lease::{LEASE_DURATION, RENEW_INTERVAL, renew as renew_lease};
-pub use registration::{parse, register};
+pub use registration::{check_cluster, parse, register};

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use api::gardencore::Seed;
+use api::{gardencore::Seed, meta::ErrorCode};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Resource, ResourceExt,
     api::{Patch, PatchParams},
@@ -16,6 +17,8 @@ use crate::{Context, MANAGER};
 
 /// Reason of the Event on a Seed that keeps the earlier registered configuration.
 const SEED_CONFIG_REFUSED: &str = "SeedConfigRefused";
+/// Reason of the Event on a Seed that belongs to a different cluster.
+const CLUSTER_IDENTITY_DIFFERS: &str = "ClusterIdentityDiffers";
 
 /// Registers the Seed. The rest of the gardenlet does not work without the Seed. A registered Seed stays
 /// unchanged if the garden refuses the manifest.
@@ -54,6 +57,38 @@ pub async fn register(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Refuses to run in a cluster that is not the cluster of the registered Seed. The owner records of the shoots
+/// name the other cluster, whose processes may still run. The garden lets no gardenlet change the identity
+/// (policy `gardenlet-seed`).
+///
+/// # Errors
+/// The Seed has the identity of a different cluster, or the garden or the seed does not answer.
+pub async fn check_cluster(context: &Context) -> Result<()> {
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let seed = seeds.get(&context.seed_name).await;
+    let seed = seed.context(format_args!("could not read Seed {}", context.seed_name))?;
+    let namespaces: Api<Namespace> = context.seed.cluster_wide();
+    let system = namespaces.get("kube-system").await;
+    let system = system.context("could not read the seed's namespace kube-system")?;
+    let uid = system.uid().unwrap_or_default();
+    let status = seed.status.as_ref();
+    let identity = status.and_then(|status| status.cluster_identity.as_deref());
+    let Some(identity) = identity.filter(|identity| !identity.is_empty() && *identity != uid) else {
+        return Ok(());
+    };
+    let note = format!(
+        "status.clusterIdentity of Seed {} is {identity}, and namespace kube-system of this cluster has uid {uid}: the gardenlet runs for no \
+         cluster but the registered cluster. If the cluster of the seed was built anew, stop the former cluster, and let an administrator of \
+         the garden remove status.clusterIdentity of the Seed (docs/operate/runbooks.md)",
+        context.seed_name
+    );
+    let events = &context.garden_events;
+    events
+        .answer_with_warning(&seed, CLUSTER_IDENTITY_DIFFERS, &note)
+        .await;
+    Err(Error::config(ErrorCode::ErrConfigurationProblem, note))
+}
+
 /// Keeps the taints of the registered Seed. Server-side apply replaces the list of taints as a whole, so that
 /// a manifest would remove the taint of `kubectl repot cordon` at each start. Policy `gardenlet-seed` lets
 /// only administrators remove taints, and would refuse the whole manifest.
@@ -87,7 +122,7 @@ fn is_refusal(error: &kube::Error) -> bool {
 pub fn parse(text: &str, path: &Path, seed_name: &str) -> Result<Seed> {
     let refuse = |why: String| {
         Error::config(
-            api::meta::ErrorCode::ErrConfigurationProblem,
+            ErrorCode::ErrConfigurationProblem,
             format!("--seed-config {}: {why}", path.display()),
         )
     };
