@@ -131,7 +131,7 @@ pub(crate) fn names_another_owner(verdicts: &[(SocketAddr, RecordVerdict)]) -> R
 pub enum HandOverTestimony {
     /// A server shows the epoch of the source without an identity, or a later epoch.
     Confirmed,
-    /// Every server that answers shows an identity beside the epoch of the source.
+    /// No server confirms the hand-over, and a server shows an identity beside the epoch of the source.
     Contradicted,
     /// All other cases, among them the silence of all servers.
     Unknown,
@@ -140,15 +140,23 @@ pub enum HandOverTestimony {
 /// The testimony of the authorities about a hand-over in the epoch of the claim. A single authority without
 /// an identity is enough: only the source, or a process with the DNS key of the source, deletes the identity.
 /// An authority that still shows the identity is behind, and may be a server that only the destination asks.
+///
+/// Without such an authority, each identity contradicts the hand-over. A second authority that is behind the
+/// source must not hide that, because the source chooses the zone. The identity of the claim counts, too:
+/// the claim has the identity of the destination, which never owned the shoot in the epoch of the source.
 pub(crate) fn judge_hand_over(verdicts: &[(SocketAddr, RecordVerdict)]) -> HandOverTestimony {
-    let is_deleted = |(_, verdict): &(SocketAddr, RecordVerdict)| *verdict == RecordVerdict::Deleted;
-    if verdicts.iter().any(is_deleted) {
-        return HandOverTestimony::Confirmed;
-    }
-    match combine(verdicts) {
-        DnsVerdict::Lost(OwnershipLoss::AnotherIdentity(_)) => HandOverTestimony::Contradicted,
-        DnsVerdict::Lost(_) => HandOverTestimony::Confirmed,
-        DnsVerdict::Owned | DnsVerdict::Deleted(_) | DnsVerdict::Silent(_) => HandOverTestimony::Unknown,
+    let confirms = |(_, verdict): &(SocketAddr, RecordVerdict)| {
+        matches!(
+            verdict,
+            RecordVerdict::Deleted | RecordVerdict::NotMine(OwnershipLoss::LaterEpoch(_))
+        )
+    };
+    if verdicts.iter().any(confirms) {
+        HandOverTestimony::Confirmed
+    } else if shows_own_epoch(verdicts) {
+        HandOverTestimony::Contradicted
+    } else {
+        HandOverTestimony::Unknown
     }
 }
 

@@ -28,6 +28,8 @@ struct Content {
     epoch: i64,
     /// The zone that denies the identity.
     denied_by: Option<String>,
+    /// Identity and epoch after the next answer.
+    later: Option<(String, i64)>,
 }
 
 /// The server.
@@ -50,7 +52,15 @@ impl Zone {
         work.spawn(async move {
             let mut question = [0; LONGEST];
             while let Ok((length, from)) = socket.recv_from(&mut question).await {
-                let answer = answer(&question[..length], &known.lock().unwrap().clone());
+                let content = known.lock().unwrap().clone();
+                let answer = answer(&question[..length], &content);
+                if let Some((identity, epoch)) = content.later {
+                    *known.lock().unwrap() = Content {
+                        identity,
+                        epoch,
+                        ..Content::default()
+                    };
+                }
                 drop(socket.send_to(&answer, from).await);
             }
         });
@@ -66,16 +76,25 @@ impl Zone {
         *self.says.lock().unwrap() = Content {
             identity: identity.to_owned(),
             epoch,
-            denied_by: None,
+            ..Content::default()
+        };
+    }
+
+    /// Answers a single question with an earlier epoch and no identity, and then as [`says`](Self::says) does.
+    pub fn says_after_one_answer(&self, identity: &str, epoch: i64) {
+        *self.says.lock().unwrap() = Content {
+            epoch: epoch - 1,
+            later: Some((identity.to_owned(), epoch)),
+            ..Content::default()
         };
     }
 
     /// Deletes the identity, and sets the epoch for all further answers. `zone`: the zone of the server.
     pub fn deletes_identity(&self, zone: &str, epoch: i64) {
         *self.says.lock().unwrap() = Content {
-            identity: String::new(),
             epoch,
             denied_by: Some(zone.to_owned()),
+            ..Content::default()
         };
     }
 }

@@ -168,8 +168,11 @@ fn another_owner_is_proved_in_exactly_the_epoch_of_the_garden(
 #[case::a_later_epoch(&[another(), later()], Confirmed)]
 #[case::nobody(&[], Unknown)]
 #[case::all_are_down(&[silent(), silent()], Unknown)]
-#[case::no_epoch_yet(&[another(), behind()], Unknown)]
-#[case::the_own_identity(&[Mine], Unknown)]
+#[case::one_has_no_epoch_yet_and_one_names_the_source(&[another(), behind()], Contradicted)]
+#[case::all_are_behind(&[behind(), silent()], Unknown)]
+#[case::the_identity_of_the_destination(&[Mine, silent()], Contradicted)]
+#[case::the_identity_of_the_destination_in_one_server(&[Mine, another()], Contradicted)]
+#[case::one_has_the_identity_of_the_destination(&[Mine, later()], Confirmed)]
 fn a_single_server_confirms_a_hand_over(#[case] said: &[RecordVerdict], #[case] expected: HandOverTestimony) {
     assert_eq!(judge_hand_over(&numbered(said)), expected);
 }

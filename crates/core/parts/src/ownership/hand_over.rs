@@ -12,6 +12,7 @@ use owner_checks::OwnerClaim;
 use ownership::{HandOverTestimony, Phase, SeedEpoch, Step};
 use placement::ownership_status;
 use runtime::Result;
+use tokio::time::Instant;
 
 use crate::{
     ClaimSteps, Facts, FenceClock, OwnerRecord,
@@ -90,14 +91,19 @@ fn source_of_hand_over(shoot: &Shoot) -> Option<SeedEpoch<String>> {
 }
 
 /// The testimony of the record. A record that contradicts the hand-over is asked again for longer than a
-/// server may be behind.
+/// server may be behind. Silence is asked again for one interval, so that a short failure of all servers hides
+/// no contradiction.
 async fn ask(of_source: &OwnerClaim) -> HandOverTestimony {
     let settings = of_source.terms.settings();
+    let begin = Instant::now();
     let settled = async {
         loop {
             let testimony = of_source.ask_hand_over().await;
-            if testimony != HandOverTestimony::Contradicted {
-                return testimony;
+            let is_silence_believed = begin.elapsed() >= settings.interval;
+            match testimony {
+                HandOverTestimony::Confirmed => return testimony,
+                HandOverTestimony::Unknown if is_silence_believed => return testimony,
+                HandOverTestimony::Contradicted | HandOverTestimony::Unknown => {}
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }

@@ -37,6 +37,24 @@ pub async fn contradicted_by_the_record(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
+/// Security: the source has chosen a zone with a server that is always behind, has planted the identity of the
+/// destination beside its own epoch, or has silenced all servers for a moment.
+pub async fn contradicted_by_one_server(subject: &Subject) -> Result<()> {
+    let (behind, zone) = (Zone::start().await?, Zone::start().await?);
+    behind.says("identity-of-z", 48);
+    for identity in ["identity-of-z", "identity-of-a"] {
+        zone.says(identity, 49);
+        let facts = handed_over_with(subject, &[&behind, &zone]).await?;
+        let verdict = ask(&facts).await?;
+        assert!(matches!(verdict, HandOverVerdict::Doubted(_)), "{verdict:?}");
+    }
+    zone.says_after_one_answer("identity-of-z", 49);
+    let facts = handed_over(subject, &zone).await?;
+    let verdict = ask(&facts).await?;
+    assert!(matches!(verdict, HandOverVerdict::Doubted(_)), "{verdict:?}");
+    Ok(())
+}
+
 /// A record without an identity, a record of this seed, a record of no process, and servers that are down:
 /// the move waits for no fence.
 pub async fn confirmed_by_the_record(subject: &Subject) -> Result<()> {
