@@ -147,14 +147,14 @@ impl Reconciler<BackupEntry> for BackupEntryController {
         {
             return self.forget(&entry).await;
         }
-        let namespace_exists = self.namespace_exists(shoot.as_ref()).await?;
+        let namespace = self.shoot_namespace(shoot.as_ref()).await?;
         let grace = self.context.deletion_grace;
         let original = self.original(&entry).await?;
         match decide(
             &entry,
             original.as_ref(),
             shoot.as_ref(),
-            namespace_exists,
+            namespace.as_ref(),
             grace,
             clock::now(),
         ) {
@@ -168,6 +168,11 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             }
             Deletion::Later(left) => Ok(Next::After(left)),
             Deletion::Forget => self.forget(&entry).await,
+            Deletion::Keep(why) => {
+                let events = &self.context.runner.events;
+                events.warning(&entry, "BackupsKept", &why).await;
+                self.forget(&entry).await
+            }
             Deletion::Delete => {
                 let outcome = self.delete(&entry).await;
                 if let Err(error) = &outcome

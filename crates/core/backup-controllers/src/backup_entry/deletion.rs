@@ -5,12 +5,13 @@ use std::time::Duration;
 use api::{
     constants::{
         BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION,
-        BACKUPS_COPIED_BUT_FINAL, finalizer::GARDENER,
+        BACKUPS_COPIED_BUT_FINAL, OPENED_IN_EPOCH, finalizer::GARDENER,
     },
     gardencore::{BackupEntry, Shoot},
     meta::LastOperationType,
 };
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 
 use super::decision::{SOURCE_PREFIX, awaits_flow, names_source};
@@ -24,17 +25,20 @@ pub(super) enum Deletion {
     Later(Duration),
     /// The provider releases the entry, and the backups stay: they may not have been copied yet.
     Forget,
+    /// The same, with the reason: the garden reports copies, and the seed does not show them.
+    Keep(String),
     /// The provider deletes the backups.
     Delete,
 }
 
 /// Decides about a deletion. `original`: the shoot's own entry, if `entry` is its source entry.
-/// `namespace_exists`: the shoot's control plane is still (partly) in this seed and may write backups.
+/// `namespace`: the namespace of the shoot, if the shoot's control plane is still (partly) in this seed and may
+/// write backups.
 pub(super) fn decide(
     entry: &BackupEntry,
     original: Option<&BackupEntry>,
     shoot: Option<&Shoot>,
-    namespace_exists: bool,
+    namespace: Option<&Namespace>,
     grace: Duration,
     now: Timestamp,
 ) -> Deletion {
@@ -42,11 +46,16 @@ pub(super) fn decide(
     if names_source(entry) {
         // If both entries name the same bucket there are no copies, regardless of the annotation.
         let elsewhere = original.is_some_and(|original| original.spec.bucket_name != entry.spec.bucket_name);
+        let living = shoot.filter(|shoot| shoot.metadata.deletion_timestamp.is_none());
         if are_copied(entry) && elsewhere {
-            return Deletion::Delete;
+            return match living {
+                Some(living) if !has_chosen_data(entry, living, namespace) => {
+                    Deletion::Keep(unproved(living))
+                }
+                _ => Deletion::Delete,
+            };
         }
-        let lives = shoot.is_some_and(|shoot| shoot.metadata.deletion_timestamp.is_none());
-        if lives || (original.is_some() && !elsewhere) {
+        if living.is_some() || (original.is_some() && !elsewhere) {
             return Deletion::Forget;
         }
         // The shoot was deleted before its backups were copied: the backups in the former bucket are deleted
@@ -60,13 +69,36 @@ pub(super) fn decide(
                 "the shoot {name} lives and needs its backups: they are deleted after the Shoot is, and not before"
             ));
         }
-        if namespace_exists {
+        if namespace.is_some() {
             return Deletion::Refused(format!(
                 "the control plane of shoot {name} is still there and may write backups"
             ));
         }
     }
     after_grace(entry, grace, now)
+}
+
+/// Whether this seed shows that the shoot has data of the entry's epoch or of a later epoch, so that the former
+/// bucket is unneeded. A thief of the gardenlet's certificate for the garden reports copies and deletes the
+/// entry, and cannot write the note of the seed. A gardenlet keeps the note only for a shoot with phases.
+fn has_chosen_data(entry: &BackupEntry, shoot: &Shoot, namespace: Option<&Namespace>) -> bool {
+    let epoch = |found: Option<&String>| found.and_then(|text| text.parse::<i64>().ok());
+    let assigned = epoch(entry.annotations().get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH));
+    let noted = epoch(namespace.and_then(|namespace| namespace.annotations().get(OPENED_IN_EPOCH)));
+    !has_phases(shoot) || noted.is_some_and(|noted| noted >= assigned.unwrap_or_default())
+}
+
+fn has_phases(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    status.is_some_and(|status| status.ownership.as_ref().is_some_and(|o| o.phase.is_some()))
+}
+
+fn unproved(shoot: &Shoot) -> String {
+    format!(
+        "the backups in the former bucket stay: the entry reports copies for shoot {}, and the namespace of the shoot in this seed has no \
+         annotation {OPENED_IN_EPOCH} of the epoch; see \"Event BackupsKept\" in docs/operate/runbooks.md",
+        shoot.name_any()
+    )
 }
 
 /// Backups of a deleted shoot are kept for the grace period, unless an annotation forces their deletion.
@@ -181,27 +213,31 @@ mod tests {
         shoot
     }
 
+    fn here() -> Namespace {
+        Namespace::default()
+    }
+
     #[test]
     fn a_living_shoot_keeps_its_backups() {
         let (entry, mut shoot) = (entry("shoot--dev--web--u1"), shoot());
         assert!(matches!(
-            decide(&entry, None, Some(&shoot), true, HOUR, at(9999)),
+            decide(&entry, None, Some(&shoot), Some(&here()), HOUR, at(9999)),
             Deletion::Refused(_)
         ));
         shoot.metadata.deletion_timestamp = Some(Time(at(0)));
         assert!(matches!(
-            decide(&entry, None, Some(&shoot), true, HOUR, at(9999)),
+            decide(&entry, None, Some(&shoot), Some(&here()), HOUR, at(9999)),
             Deletion::Refused(_)
         ));
         assert_eq!(
-            decide(&entry, None, Some(&shoot), false, HOUR, at(9999)),
+            decide(&entry, None, Some(&shoot), None, HOUR, at(9999)),
             Deletion::Delete
         );
         // A later shoot of the same name does not keep the backups of an earlier shoot.
         shoot.status.as_mut().unwrap().uid = "u2".into();
         shoot.metadata.deletion_timestamp = None;
         assert_eq!(
-            decide(&entry, None, Some(&shoot), true, HOUR, at(9999)),
+            decide(&entry, None, Some(&shoot), Some(&here()), HOUR, at(9999)),
             Deletion::Delete
         );
     }
@@ -210,23 +246,20 @@ mod tests {
     fn the_grace_period_can_be_skipped_by_annotation_only() {
         let mut entry = entry("shoot--dev--web--u1");
         assert_eq!(
-            decide(&entry, None, None, false, HOUR, at(600)),
+            decide(&entry, None, None, None, HOUR, at(600)),
             Deletion::Later(Duration::from_secs(3000))
         );
+        assert_eq!(decide(&entry, None, None, None, HOUR, at(3600)), Deletion::Delete);
         assert_eq!(
-            decide(&entry, None, None, false, HOUR, at(3600)),
-            Deletion::Delete
-        );
-        assert_eq!(
-            decide(&entry, None, None, false, Duration::ZERO, at(0)),
+            decide(&entry, None, None, None, Duration::ZERO, at(0)),
             Deletion::Delete
         );
         entry.metadata.annotations =
             Some([(BACKUP_ENTRY_FORCE_DELETION.to_owned(), "true".to_owned())].into());
-        assert_eq!(decide(&entry, None, None, false, HOUR, at(0)), Deletion::Delete);
+        assert_eq!(decide(&entry, None, None, None, HOUR, at(0)), Deletion::Delete);
         // The annotation does not overrule a living shoot.
         assert!(matches!(
-            decide(&entry, None, Some(&shoot()), true, HOUR, at(0)),
+            decide(&entry, None, Some(&shoot()), Some(&here()), HOUR, at(0)),
             Deletion::Refused(_)
         ));
     }
@@ -244,7 +277,7 @@ mod tests {
         let mut original = entry("shoot--dev--web--u1");
         original.spec.bucket_name = "new".into();
         let decided = |source: &BackupEntry, original: Option<&BackupEntry>| {
-            decide(source, original, Some(&shoot()), true, HOUR, at(0))
+            decide(source, original, Some(&shoot()), Some(&here()), HOUR, at(0))
         };
         assert_eq!(decided(&of("old", "true"), Some(&original)), Deletion::Delete);
         let but_final = of("old", BACKUPS_COPIED_BUT_FINAL);
@@ -259,13 +292,54 @@ mod tests {
         going.metadata.deletion_timestamp = Some(Time(at(0)));
         for shoot in [Some(&going), None] {
             let decided = |source: &BackupEntry, original: Option<&BackupEntry>| {
-                decide(source, original, shoot, true, HOUR, at(0))
+                decide(source, original, shoot, Some(&here()), HOUR, at(0))
             };
             assert_eq!(decided(&of("old", "false"), Some(&original)), later);
             assert_eq!(decided(&of("old", "false"), None), later);
             // The entry of the shoot itself decides about this bucket.
             assert_eq!(decided(&of("new", "false"), Some(&original)), Deletion::Forget);
         }
+    }
+
+    /// Security: a stolen certificate of the destination reports copies and deletes the source entry before the
+    /// restore. The backups of the former seed may be the only copy.
+    #[test]
+    fn copies_that_the_seed_does_not_show_keep_the_former_backups() {
+        let mut source = assigned("source-shoot--dev--web--u1", "3");
+        source
+            .annotations_mut()
+            .insert(BACKUP_ENTRY_BACKUPS_COPIED.into(), "true".into());
+        let mut original = entry("shoot--dev--web--u1");
+        original.spec.bucket_name = "new".into();
+        let mut shoot = shoot();
+        let phase = |phase: &str| serde_json::from_value(json!({"epoch": 3, "phase": phase})).unwrap();
+        let noted = |epoch: &str| {
+            let mut namespace = here();
+            namespace
+                .annotations_mut()
+                .insert(OPENED_IN_EPOCH.into(), epoch.into());
+            namespace
+        };
+        let decided = |shoot: &Shoot, namespace: Option<&Namespace>| {
+            decide(&source, Some(&original), Some(shoot), namespace, HOUR, at(0))
+        };
+        for recorded in ["Claiming", "Held"] {
+            shoot.status.as_mut().unwrap().ownership = Some(phase(recorded));
+            for namespace in [None, Some(here()), Some(noted("2")), Some(noted("three"))] {
+                let decision = decided(&shoot, namespace.as_ref());
+                assert!(
+                    matches!(decision, Deletion::Keep(_)),
+                    "{recorded} {namespace:?} {decision:?}"
+                );
+            }
+            // A new epoch of the same seed has a later note.
+            for epoch in ["3", "4"] {
+                assert_eq!(decided(&shoot, Some(&noted(epoch))), Deletion::Delete);
+            }
+        }
+        // The backups of a deleted Shoot are unneeded.
+        shoot.metadata.deletion_timestamp = Some(Time(at(0)));
+        assert_eq!(decided(&shoot, None), Deletion::Delete);
     }
 
     /// The deletion was forced in the middle of a move, before the destination began with the entries.
@@ -285,7 +359,7 @@ mod tests {
         shoot.metadata.finalizers = None;
         assert!(has_unneeded_backups(&source, Some(&shoot)));
         // After the same grace period as all backups of a deleted shoot.
-        let of = |original: Option<&BackupEntry>| decide(&source, original, None, false, HOUR, at(0));
+        let of = |original: Option<&BackupEntry>| decide(&source, original, None, None, HOUR, at(0));
         assert_eq!(of(None), Deletion::Later(HOUR));
         // The own entry was not assigned to the destination yet, and its seed removes the same backups.
         let mut original = assigned(own, "1");

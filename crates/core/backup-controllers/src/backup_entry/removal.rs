@@ -194,15 +194,15 @@ impl BackupEntryController {
         Ok(shoots.items.into_iter().find(|shoot| is_of(entry, shoot)))
     }
 
-    pub(super) async fn namespace_exists(&self, shoot: Option<&Shoot>) -> Result<bool> {
+    pub(super) async fn shoot_namespace(&self, shoot: Option<&Shoot>) -> Result<Option<Namespace>> {
         let Some(name) = shoot
             .and_then(|s| s.status.as_ref())
             .map(|s| s.technical_id.as_str())
             .filter(|n| !n.is_empty())
         else {
-            return Ok(false);
+            return Ok(None);
         };
-        Ok(self.namespace(name).await?.is_some())
+        self.namespace(name).await
     }
 
     /// Whether a part of the shoot that may need the entry still exists in this seed.
