@@ -6,7 +6,7 @@ use api::{
         BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH,
         BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, CONFIRMATION_DELETION, OWNERSHIP_EPOCH,
     },
-    gardencore::{BackupBucket, BackupEntry, Shoot},
+    gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
 };
 use kube::{
     Api, ResourceExt,
@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::garden::{self, Garden, NAMESPACE, allowed, refused, try_create};
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused, try_create, try_delete};
 
 fn entry(name: &str, seed: &str) -> BackupEntry {
     let mut entry = garden::entry(name, seed, "bucket-of-planted");
@@ -285,4 +285,37 @@ pub async fn a_seed_adds_no_finalizer_to_its_backups(garden: &Garden) {
             .patch(&buckets, "finalized", with(json!(["gardener"])))
             .await,
     );
+}
+
+/// A deletion cannot be taken back: the honest gardenlet then deletes the bucket with the last entry, and
+/// restores of other seeds from the bucket stop after the hand-over.
+pub async fn a_seed_deletes_its_bucket_with_its_seed_alone(garden: &Garden) {
+    let mut seed = garden::seed("storing");
+    seed["metadata"]["finalizers"] = json!(["core.gardener.cloud/seed", "gardener"]);
+    garden.bring(&seed).await.unwrap();
+    let mut bucket = garden::bucket("storing", "storing");
+    bucket["metadata"]["finalizers"] = json!(["gardener"]);
+    garden.bring(&bucket).await.unwrap();
+    let user = "gardener.cloud:system:seed:storing";
+    let client = garden.client(user, &["gardener.cloud:system:seeds"]).await;
+    let (buckets, seeds): (Api<BackupBucket>, Api<Seed>) =
+        (Api::all(client), Api::all(garden.administrator()));
+    let words = "may not delete BackupBucket storing: Seed storing is not being deleted";
+    let params = DeleteParams::default();
+    // The API server reads the new Seed a moment later.
+    garden::until_refused_with(words, || try_delete(&buckets, "storing")).await;
+    refused(buckets.delete("storing", &params).await.map(drop), words);
+    let released = json!({"metadata": {"finalizers": null}});
+    refused(
+        garden.patch(&buckets, "storing", released.clone()).await,
+        "may not remove finalizer gardener of BackupBucket storing",
+    );
+    // garden-controller-manager keeps the Seed while an object needs the Seed.
+    seeds.delete("storing", &params).await.unwrap();
+    refused(buckets.delete("storing", &params).await.map(drop), words);
+    let unneeded = json!({"metadata": {"finalizers": ["gardener"]}});
+    allowed(garden.patch(&seeds, "storing", unneeded).await);
+    garden::until_allowed(|| try_delete(&buckets, "storing")).await;
+    allowed(buckets.delete("storing", &params).await.map(drop));
+    allowed(garden.patch(&buckets, "storing", released).await);
 }

@@ -138,6 +138,7 @@ testkit::scenarios! {
         a_seed_changes_no_owner_data_of_its_entry,
         a_seed_marks_the_end_of_a_source_entry_once,
         a_seed_adds_no_finalizer_to_its_backups,
+        a_seed_deletes_its_bucket_with_its_seed_alone,
     },
     room::{
         a_host_hands_a_shoot_over_with_room_for_the_next_seed,

@@ -151,6 +151,8 @@ impl Garden {
         let buckets: Api<BackupBucket> = Api::all(self.seed_b.clone());
         let label = json!({"metadata": {"labels": {"x": "y"}}});
         in_force("gardenlet-backupbucket", || try_patch(&buckets, "probe", &label)).await?;
+        let own: Api<BackupBucket> = Api::all(self.seed_a.clone());
+        in_force("gardenlet-backupbucket-deletion", || try_delete(&own, "probe")).await?;
         let editor = self.editor_of_backups(NAMESPACE).await?;
         let entries: Api<BackupEntry> = Api::namespaced(editor, NAMESPACE);
         let to_b = json!({"spec": {"seedName": "seed-b"}});
