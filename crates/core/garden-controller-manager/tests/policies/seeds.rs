@@ -283,13 +283,23 @@ pub async fn a_gardenlet_changes_no_owner_checks(garden: &Garden) {
     let (gardenlet, seeds): (Api<Seed>, Api<Seed>) = (Api::all(gardenlet), Api::all(garden.administrator()));
     let settings = |checks: Value| json!({"spec": {"settings": {"ownerChecks": checks}}});
     let checks = json!({"enabled": true, "authorities": ["192.0.2.1:53"]});
-    // A gardenlet may switch owner checks on: no takeover relies on checks that are off.
+    let words = "may not change spec.settings.ownerChecks of Seed fenced";
+    // The fence of each later host asks the servers of a former seed, also where its owner checks are off.
+    let servers = json!({"enabled": false, "authorities": ["192.0.2.1:53"]});
     for off in [Value::Null, json!({"enabled": false})] {
         allowed(garden.patch(&seeds, "fenced", settings(Value::Null)).await);
         allowed(garden.patch(&seeds, "fenced", settings(off)).await);
-        allowed(garden.patch(&gardenlet, "fenced", settings(checks.clone())).await);
+        for change in [checks.clone(), servers.clone(), json!({"fence": "1h"})] {
+            refused(garden.patch(&gardenlet, "fenced", settings(change)).await, words);
+        }
+        allowed(
+            garden
+                .patch(&gardenlet, "fenced", settings(json!({"enabled": false})))
+                .await,
+        );
     }
-    let words = "may not change spec.settings.ownerChecks of Seed fenced";
+    allowed(garden.patch(&seeds, "fenced", settings(checks.clone())).await);
+    allowed(garden.patch(&gardenlet, "fenced", settings(checks)).await);
     for change in [
         json!({"authorities": ["192.0.2.9:53"]}),
         json!({"authorities": null}),
