@@ -129,6 +129,7 @@ testkit::scenarios! {
         a_reported_creation_keeps_no_operator_from_another_seed,
         a_seed_records_no_time_of_a_schedule,
         a_seed_states_nothing_in_the_name_of_an_operator,
+        a_host_answers_nothing_in_the_name_of_the_garden,
     },
     backups::{
         a_seed_plants_no_entry,

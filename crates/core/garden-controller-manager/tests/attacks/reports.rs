@@ -338,3 +338,39 @@ pub async fn a_host_isolates_no_zone_that_no_user_names(garden: &Garden) {
     );
     refused(write("id-a", "Failback", "Done").await, &words("id-a"));
 }
+
+/// An operator would plan a drain by a false answer, or edit a Shoot that is not too large.
+pub async fn a_host_answers_nothing_in_the_name_of_the_garden(garden: &Garden) {
+    garden
+        .shoot("answered", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let now = "2026-01-01T00:00:00Z";
+    let answer = |type_: &str, status: &str, message: &str| {
+        json!({"type": type_, "status": status, "reason": "DestinationSeedFull", "message": message,
+            "lastTransitionTime": now, "lastUpdateTime": now})
+    };
+    let answers = |answers: Value| json!({"constraints": answers});
+    let words = "may not write constraints MigrationDryRun and TakeoverPossible of Shoot answered";
+    for type_ in ["MigrationDryRun", "TakeoverPossible"] {
+        let given = answer(type_, "False", "Seed b is full.");
+        let planted = answers(json!([given]));
+        refused(garden.patch_status(&a, "answered", planted.clone()).await, words);
+        allowed(garden.patch_status(&manager, "answered", planted).await);
+        for change in [
+            json!([answer(type_, "True", "Seed b is full.")]),
+            json!([answer(type_, "False", "Seed b is free.")]),
+            json!([given, answer(type_, "True", "")]),
+        ] {
+            let changed = garden.patch_status(&a, "answered", answers(change)).await;
+            refused(changed, words);
+        }
+        // A gardenlet reports beside the answer, cuts a large status, and removes the answer in a hand-over.
+        let own = answer("HibernationPossible", "True", "m");
+        let cut = answer(type_, "False", "Seed b");
+        for honest in [json!([given, own]), json!([cut, own]), json!([own])] {
+            allowed(garden.patch_status(&a, "answered", answers(honest)).await);
+        }
+    }
+}
