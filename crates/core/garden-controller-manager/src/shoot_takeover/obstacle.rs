@@ -118,9 +118,11 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
     }
     if let (Some(source), Some(destination)) = (facts.source, facts.destination)
         && !facts.source_is_off()
-        && let Some(why) = servers::obstacle(shoot, source, destination, now.phase != Phase::Claiming)
     {
-        return Err(why);
+        let why = servers::obstacle(shoot, source, destination, now.phase != Phase::Claiming);
+        if let Some(why) = why.or_else(|| servers::obstacle_of_former_seeds(shoot, source, destination)) {
+            return Err(why);
+        }
     }
     if !is_state_saved(shoot) {
         return Err(format!(

@@ -133,6 +133,25 @@ pub fn obstacle(shoot: &Shoot, source: &Seed, destination: &Seed, opened: bool) 
     ))
 }
 
+/// Why the fence of the destination could not begin: a former seed of the shoot reports a different owner
+/// record. A former seed writes its own entry as host, and could stop each later takeover after the grant.
+#[must_use]
+pub fn obstacle_of_former_seeds(shoot: &Shoot, source: &Seed, destination: &Seed) -> Option<String> {
+    let status = shoot.status.as_ref()?;
+    let (from, to) = (source.name_any(), destination.name_any());
+    let mut former_seeds = status.former_seeds.iter().map(|former| former.name.as_str());
+    former_seeds.find_map(|former| {
+        if former == from || status.is_stated_off(former) {
+            return None;
+        }
+        let why = other_record(shoot, status.owner_check_in(former)?, destination)?;
+        Some(format!(
+            "the fence of seed {to} could not begin: {why}; give Seed {to} the spec.dns.internal that the processes of seed {former} use, or, \
+             if no process of seed {former} runs any more, remove name and zone from its entry"
+        ))
+    })
+}
+
 /// Why the owner record of the destination is none that the processes of the source ask for. An entry without
 /// name and zone is older than these fields.
 fn other_record(shoot: &Shoot, entry: &SeedOwnerCheck, destination: &Seed) -> Option<String> {

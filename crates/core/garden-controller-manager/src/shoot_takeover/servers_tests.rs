@@ -249,3 +249,34 @@ fn a_source_that_asks_for_any_other_record_is_not_taken_over() {
         }
     }
 }
+
+/// A hostile former seed would stop the takeover after the grant, in phase Claiming.
+#[test]
+fn a_former_seed_that_asks_for_any_other_record_stops_the_takeover_before_the_grant() {
+    let (source, destination) = (seed("a", &[ONE]), seed("b", &[ONE]));
+    let why = |former: &str, name: &str, stated_off: Value| {
+        let mut shoot = shoot(&entry(&[ONE], Some(true)), Some("True"));
+        let status = shoot.status.as_mut().unwrap();
+        let reported = json!({"seedName": "z", "epoch": 1, "name": name, "zone": "example.test"});
+        status
+            .owner_checks
+            .push(serde_json::from_value(reported).unwrap());
+        status.former_seeds = serde_json::from_value(json!([{"name": former, "epoch": 1}])).unwrap();
+        let ownership = json!({"epoch": 3, "phase": "Held", "seedsStatedOff": stated_off});
+        status.ownership = serde_json::from_value(ownership).unwrap();
+        assert_eq!(obstacle(&shoot, &source, &destination, true), None);
+        obstacle_of_former_seeds(&shoot, &source, &destination)
+    };
+    let (own, other) = ("owner.web.dev.internal.example.test", "owner.x");
+    let refusal = why("z", other, json!([])).unwrap();
+    for part in [
+        "ask for the owner record owner.x in zone example.test",
+        "if no process of seed z runs any more, remove name and zone",
+    ] {
+        assert!(refusal.contains(part), "{refusal}");
+    }
+    assert_eq!(why("z", own, json!([])), None);
+    assert_eq!(why("y", other, json!([])), None);
+    // The fence waits for no seed that an operator states to be off.
+    assert_eq!(why("z", other, json!([{"name": "z", "epoch": 1}])), None);
+}
