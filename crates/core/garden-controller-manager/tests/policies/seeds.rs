@@ -289,7 +289,11 @@ pub async fn a_gardenlet_changes_no_owner_checks(garden: &Garden) {
     for off in [Value::Null, json!({"enabled": false})] {
         allowed(garden.patch(&seeds, "fenced", settings(Value::Null)).await);
         allowed(garden.patch(&seeds, "fenced", settings(off)).await);
-        for change in [checks.clone(), servers.clone(), json!({"fence": "1h"})] {
+        for change in [
+            checks.clone(),
+            servers.clone(),
+            json!({"enabled": false, "fence": "1h"}),
+        ] {
             refused(garden.patch(&gardenlet, "fenced", settings(change)).await, words);
         }
         allowed(
