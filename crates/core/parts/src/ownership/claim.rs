@@ -173,7 +173,7 @@ impl ClaimSteps {
             };
             data_loss::assess_loss(&begun, copied.as_ref(), fenced)
         };
-        advance_with_loss(f, loss_of, |now| {
+        Box::pin(advance_with_loss(f, loss_of, |now| {
             let chain = choose(now)?;
             match now.phase {
                 Phase::Claiming => now.step(&writer(f), Step::Open(chain)).map(Some).map_err(refused),
@@ -181,7 +181,7 @@ impl ClaimSteps {
                 _ if !has_opened => Ok(Some(unchanged(now))),
                 _ => Ok(None),
             }
-        })
+        }))
         .await
     }
 

@@ -268,7 +268,7 @@ impl Server {
 /// The code of an answer for the metric: the lower bits, as the head of a message has no more.
 fn code_of(answer: &[u8]) -> String {
     let low = answer.get(3).map_or(0, |byte| byte & 0x0f);
-    format!("{:?}", ResponseCode::from(u16::from(low)))
+    format!("{:?}", ResponseCode::from(0, low))
 }
 
 fn decode(address: &str, answer: &[u8]) -> Result<Message> {

@@ -199,13 +199,13 @@ impl Ec2 {
             Ok::<_, object_store::client::HttpError>((head, body.bytes().await?))
         };
         let (service, action) = (call.service().title(), call.action());
-        let (head, body) = answered.await.map_err(|error| match refusal(&error) {
+        let (head, body) = answered.await.map_err(|error| {
             // The request has not left this process.
-            Some(refused) => Failed::NotPermitted(refused.clone()),
-            None => {
-                count_request(service, action, UNANSWERED);
-                unanswered(&error)
+            if let Some(refused) = refusal(&error) {
+                return Failed::NotPermitted(refused.clone());
             }
+            count_request(service, action, UNANSWERED);
+            unanswered(&error)
         })?;
         // The status, and not the code in the body: the codes of EC2 are many.
         count_request(service, action, head.status.as_str());

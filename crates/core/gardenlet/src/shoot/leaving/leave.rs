@@ -144,7 +144,12 @@ pub(crate) async fn clean_up_without_shoot(context: &Context, namespace: &v1::Na
     };
     let residency = residency(context, namespace.name_any(), tenant);
     // The Cluster names this seed where the mark came after the end of the Shoot.
-    missed_takeover::write_into_cluster(&residency, &context.seed_name, epoch).await?;
+    Box::pin(missed_takeover::write_into_cluster(
+        &residency,
+        &context.seed_name,
+        epoch,
+    ))
+    .await?;
     clean_up(&residency, AwaitFinalSnapshot(false)).await?;
     remove(&residency).await
 }
