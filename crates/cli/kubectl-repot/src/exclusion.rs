@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use crate::failure::Failure;
 
-/// Whether one of the names, as `NAMESPACE/NAME`, is the name of the Shoot.
+/// Whether a name in the list, as `NAMESPACE/NAME`, is the name of the Shoot.
 #[must_use]
 pub fn is_excluded(shoot: &Shoot, excluded: &[String]) -> bool {
     let (namespace, name) = (shoot.namespace().unwrap_or_default(), shoot.name_any());

@@ -82,7 +82,7 @@ pub async fn warn_of_skew(session: &Session, command: &Command) -> Option<String
     describe_skew(&gardenlet(reading.seed()?))
 }
 
-/// The seed that decides with its gardenlet about the effect of the command.
+/// The seed with the gardenlet that decides on the effect of the command.
 fn named_seed(command: &Command) -> Option<&str> {
     match command {
         Command::Plan { seed, .. } | Command::Move { seed, .. } => Some(seed),

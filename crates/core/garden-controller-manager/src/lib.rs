@@ -11,7 +11,7 @@
 //! | [`shoot_kubeconfig`] | Shoot | the Secret for the kubeconfig, which no seed may create |
 //! | [`shoot_migration`] | Shoot | whether a move may begin (I8), with which destination and specification |
 //! | [`shoot_placement`] | Shoot | a Shoot that no seed will ever take has a report |
-//! | [`shoot_preparation`] | Shoot | a seed may prepare for a shoot of a different seed, on request; off by default |
+//! | [`shoot_preparation`] | Shoot | a seed may prepare for a shoot of a different seed; off by default |
 //! | [`shoot_state`] | Shoot, ShootState | the state that a move carries lives until the end of the move |
 //! | [`shoot_takeover`] | Shoot | the takeover from a dead seed, on consent, and never beside a live seed |
 //! | [`shoot_version`] | Shoot | an incomplete version of Kubernetes is completed |

@@ -1,7 +1,7 @@
 //! The preparation of a seed for a shoot that a different seed serves.
 //!
 //! The namespace gets a mark in the same write that creates the namespace, and no existing namespace gets the
-//! mark. The flow of an owner removes the mark before all other steps. So a marked namespace has no control
+//! mark. The flow of an owner removes the mark before all further steps. So a marked namespace has no control
 //! plane, independent of the garden: a garden that was restored from an old backup cannot cause the removal
 //! of a control plane.
 

@@ -117,8 +117,8 @@ pub fn is_due(shoot: &Shoot) -> bool {
 }
 
 /// Whether the shoot needs a provider of the kind: a zone is asked for or recorded, and a registration offers
-/// the kind for the shoot's provider. Without such a registration no seed could ever take the shoot over, only
-/// because the host has recorded a zone.
+/// the kind for the shoot's provider. Without such a registration no seed could ever take the shoot over,
+/// only because the host has recorded a zone.
 #[must_use]
 pub fn needs_provider<'a>(
     shoot: &Shoot,

@@ -36,8 +36,8 @@ pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
         Some(phase) => phase_of(phase),
         None => match journey(shoot) {
             Journey::Settled | Journey::Leaving => Phase::Held,
-            // The shoot was never handed over: each hand-over raises the epoch. The seed restores the shoot in
-            // place, or has reported a hand-over without writing a hand-over.
+            // The shoot was never handed over: each hand-over raises the epoch. The seed restores the shoot
+            // in place, or has reported a hand-over without writing a hand-over.
             Journey::Arriving | Journey::Restoring if !has_earlier_epoch(shoot) => Phase::Held,
             Journey::Arriving | Journey::Restoring => return Err(NotRecorded::Unfinished),
         },

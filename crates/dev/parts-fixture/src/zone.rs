@@ -80,7 +80,8 @@ impl Zone {
         };
     }
 
-    /// Answers a single question with an earlier epoch and no identity, and then as [`says`](Self::says) does.
+    /// Answers a single question with an earlier epoch and no identity, and then as [`says`](Self::says)
+    /// does.
     pub fn says_after_one_answer(&self, identity: &str, epoch: i64) {
         *self.says.lock().unwrap() = Content {
             epoch: epoch - 1,

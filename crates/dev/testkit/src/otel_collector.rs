@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry, which receives OTLP over gRPC and prints each span into a file.
+//! A collector of OpenTelemetry: receives OTLP over gRPC and prints each span into a file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,7 +66,7 @@ impl OtelCollector {
                 "verbosity": "detailed", "use_internal_logger": false, "output_paths": [SPANS],
             }},
             "service": {
-                // The collector serves its own metrics on a fixed port.
+                // The collector serves metrics on a fixed port.
                 "telemetry": {"metrics": {"level": "none"}},
                 "pipelines": {"traces": {"receivers": ["otlp"], "exporters": ["debug"]}},
             },

@@ -87,7 +87,7 @@ pub(super) async fn newcomers(
 impl Drain<'_> {
     /// The lanes are given in the order of the work.
     async fn move_in_lane(&self, lanes: &Semaphore, work: Work) -> ShootOutcome {
-        // An error means that the semaphore is closed, which never happens.
+        // An error means that the semaphore is closed, and no code closes the semaphore.
         let lane = lanes.acquire().await;
         if !work.is_under_way {
             return Box::pin(self.move_shoot(work)).await;

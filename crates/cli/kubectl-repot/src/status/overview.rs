@@ -25,7 +25,7 @@ pub struct GardenReport {
     pub shoots: usize,
     /// Namespace and name of each shoot that no seed has begun.
     pub without_seed: Vec<String>,
-    /// Sentences about shoots whose acting seed is no Seed of the garden.
+    /// Sentences about shoots with an acting seed that is no Seed of the garden.
     pub on_unknown_seeds: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct SeedReport {
     pub has_reported: bool,
     /// Whether the seed is closed to new shoots.
     pub is_cordoned: bool,
-    /// Number of shoots for which the seed acts.
+    /// Number of shoots with the seed as the acting seed.
     pub shoots: usize,
     /// Conditions that do not hold.
     pub failing_conditions: Vec<Condition>,

@@ -1,13 +1,11 @@
 //! A takeover of all shoots of a dead seed, in order and within a bound.
 
-use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    decision::Verdict,
     order::order,
-    report::TakeoverReport,
     settings::TakeoverSettings,
+    shoot_result::ShootResult,
     single::{Prompt, examine, is_approved},
     trials::take_over_in_order,
 };
@@ -19,38 +17,6 @@ use crate::{
     session::Session,
     table::columns,
 };
-
-/// The result for a shoot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ShootResult {
-    pub(super) namespace: String,
-    shoot: String,
-    pub(super) taken_over: bool,
-    message: String,
-}
-
-impl ShootResult {
-    pub(super) fn new(report: &TakeoverReport, outcome: Result<Verdict, Failure>) -> Self {
-        let (taken_over, message) = match outcome {
-            Ok(Verdict::PlannedMove) => (
-                false,
-                format!(
-                    "seed {} lives, and hands the shoot over in a planned move",
-                    report.from
-                ),
-            ),
-            Ok(_) => (true, format!("taken over by seed {}", report.to)),
-            Err(failure) => (false, failure.to_string()),
-        };
-        Self {
-            namespace: report.namespace.clone(),
-            shoot: report.shoot.clone(),
-            taken_over,
-            message,
-        }
-    }
-}
 
 /// Shows a report for each shoot, asks for a single approval, takes over a first shoot as a trial, and then
 /// the rest (`trials`). A shoot with an obstacle is left out. `parallel`: shoots at a time after

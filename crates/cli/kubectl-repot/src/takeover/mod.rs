@@ -7,6 +7,7 @@ mod fence_forecast;
 mod order;
 mod report;
 mod settings;
+mod shoot_result;
 mod single;
 mod trials;
 

@@ -41,8 +41,8 @@ pub(super) fn next_trial<T>(
 }
 
 /// The index of the next shoot after the trials. Shoots of a failing project come last. While shoots of a
-/// second project wait, a project holds at most half of the lanes. `failing`: namespaces of shoots whose
-/// takeover has failed or stalls. `lanes`: the namespace of each shoot that holds a lane.
+/// second project wait, a project holds at most half of the lanes. `failing`: namespaces of shoots with
+/// a takeover that has failed or stalls. `lanes`: the namespace of each shoot that holds a lane.
 pub(super) fn next_of_rest<T>(
     waiting: &[T],
     failing: &BTreeSet<String>,
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(next(&[], &["x", "x"], 4, 4), Some(2));
         // No shoot of a second project waits.
         assert_eq!(next(&[], &["x", "x"], 4, 2), Some(0));
-        // A failing project has lanes once no other project waits.
+        // A failing project has lanes once no further project waits.
         assert_eq!(next(&["x"], &[], 4, 4), Some(2));
         assert_eq!(next(&["x"], &["y", "y"], 4, 4), Some(2));
         assert_eq!(next(&["x"], &[], 4, 2), Some(0));

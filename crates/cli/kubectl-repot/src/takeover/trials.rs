@@ -1,5 +1,5 @@
 //! Takeovers of all shoots of a dead seed: trials, then the rest. A trial shows the faults that all shoots
-//! share. A tenant can make the takeover of an own shoot fail, and must not hold up the shoots of other
+//! share. A tenant can make the takeover of an own shoot fail, and must not hold up the shoots of further
 //! tenants.
 
 use std::{collections::BTreeSet, pin::pin};
@@ -12,10 +12,10 @@ use futures::{
 };
 
 use super::{
-    all::ShootResult,
     order::{FAILED_PROJECTS, next_of_rest, next_trial},
     report::TakeoverReport,
     settings::TakeoverSettings,
+    shoot_result::ShootResult,
     single::carry_out,
 };
 use crate::{
@@ -30,9 +30,9 @@ type Approved = (Shoot, TakeoverReport);
 
 /// The news about a takeover.
 enum News<'a> {
-    /// The takeover is at its end.
+    /// The takeover has ended.
     Ended(ShootResult),
-    /// A takeover that has made no progress for some time is at its end.
+    /// A takeover that has made no progress for some time has ended.
     EndedLate(ShootResult),
     /// The takeover fails or makes no progress, and goes on.
     Stalls {
@@ -52,7 +52,7 @@ struct Takeovers<'a> {
     running: FuturesUnordered<LocalBoxFuture<'a, News<'a>>>,
     /// Namespaces of the shoots that hold a lane. A takeover that stalls runs on and holds no lane.
     lanes: Vec<String>,
-    /// Namespaces of shoots whose takeover has failed or stalls.
+    /// Namespaces of shoots with a takeover that has failed or stalls.
     failing: BTreeSet<String>,
     has_succeeded: bool,
     results: Vec<ShootResult>,

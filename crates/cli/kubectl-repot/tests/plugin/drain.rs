@@ -294,7 +294,7 @@ pub async fn a_failing_move_holds_no_lane_of_a_repeated_drain(fixture: &Fixture)
     a_request_without_an_answer_is_taken_back(fixture, &to).await
 }
 
-/// The garden approves nothing within the bound of the wait.
+/// The garden approves no move within the bound of the wait.
 async fn a_request_without_an_answer_is_taken_back(fixture: &Fixture, to: &[String]) -> Result<()> {
     let impatient = DrainRequest {
         within: IMPATIENT,

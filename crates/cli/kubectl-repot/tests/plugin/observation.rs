@@ -162,7 +162,7 @@ pub async fn an_old_plugin_is_reported(fixture: &Fixture) -> Result<()> {
         warning.contains("seed seed-newer has version 99.1.0"),
         "{warning}"
     );
-    // A gardenlet without a version, and a caller who may not read the Seed.
+    // A gardenlet without a version, and a caller without the right to read the Seed.
     let none = warn_of_skew(&fixture.session, &moves("seed-a").command).await;
     assert_eq!(none, None);
     let stranger = session(fixture.plane.client("stranger", &[]).await?);

@@ -16,12 +16,12 @@ use testkit::apply;
 
 use crate::fixture::{Fixture, NAMESPACE, SOON, object, operation, silent};
 
-/// The project of a tenant whose trial fails.
+/// The project of a tenant with a trial that fails.
 const HOSTILE: &str = "garden-hostile";
 const DEAD: &str = "seed-dead";
 const GONE: &str = "seed-gone";
 
-/// The trial of a hostile project fails for as long as the command waits, and holds up no other project.
+/// The trial of a hostile project fails for as long as the command waits, and holds up no further project.
 pub async fn a_failing_trial_holds_up_no_other_project(fixture: &Fixture) -> Result<()> {
     let of_hostile = [("trap", "evaluation")];
     let of_others = [("modest", "testing"), ("vital", "production")];
@@ -52,8 +52,8 @@ pub async fn a_failing_trial_holds_up_no_other_project(fixture: &Fixture) -> Res
     Ok(())
 }
 
-/// After a good trial, shoots of a hostile project come first by their purpose. The first shoot fails for as
-/// long as the command waits, and holds up no other project. The second waits for all other projects.
+/// After a good trial, shoots of a hostile project come first by purpose. The first shoot fails for as
+/// long as the command waits, and holds up no further project. The second waits for all further projects.
 pub async fn a_failing_takeover_after_the_trial_holds_no_lane(fixture: &Fixture) -> Result<()> {
     let of_hostile = [
         ("first-trap", "infrastructure"),

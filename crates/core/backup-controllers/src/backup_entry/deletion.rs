@@ -32,8 +32,8 @@ pub(super) enum Deletion {
 }
 
 /// Decides about a deletion. `original`: the shoot's own entry, if `entry` is its source entry.
-/// `namespace`: the namespace of the shoot, if the shoot's control plane is still (partly) in this seed and may
-/// write backups.
+/// `namespace`: the namespace of the shoot, if the shoot's control plane is still (partly) in this seed and
+/// may write backups.
 pub(super) fn decide(
     entry: &BackupEntry,
     original: Option<&BackupEntry>,
@@ -78,9 +78,10 @@ pub(super) fn decide(
     after_grace(entry, grace, now)
 }
 
-/// Whether this seed shows that the shoot has data of the entry's epoch or of a later epoch, so that the former
-/// bucket is unneeded. A thief of the gardenlet's certificate for the garden reports copies and deletes the
-/// entry, and cannot write the note of the seed. A gardenlet keeps the note only for a shoot with phases.
+/// Whether this seed shows that the shoot has data of the entry's epoch or of a later epoch, so that the
+/// former bucket is unneeded. A thief of the gardenlet's certificate for the garden reports copies and
+/// deletes the entry, and cannot write the note of the seed. A gardenlet keeps the note only for a shoot with
+/// phases.
 fn has_chosen_data(entry: &BackupEntry, shoot: &Shoot, namespace: Option<&Namespace>) -> bool {
     let epoch = |found: Option<&String>| found.and_then(|text| text.parse::<i64>().ok());
     let assigned = epoch(entry.annotations().get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH));
@@ -301,8 +302,8 @@ mod tests {
         }
     }
 
-    /// Security: a stolen certificate of the destination reports copies and deletes the source entry before the
-    /// restore. The backups of the former seed may be the only copy.
+    /// Security: a stolen certificate of the destination reports copies and deletes the source entry before
+    /// the restore. The backups of the former seed may be the only copy.
     #[test]
     fn copies_that_the_seed_does_not_show_keep_the_former_backups() {
         let mut source = assigned("source-shoot--dev--web--u1", "3");

@@ -110,17 +110,17 @@ fn nothing_was_begun(shoot: &Shoot) -> bool {
         }
 }
 
-/// Whether a former seed had the epoch before. Each hand-over raises the epoch and adds the source in the same
-/// write. Without that entry the host of a shoot without phases has only reported a hand-over, and serves the
-/// shoot.
+/// Whether a former seed had the epoch before. Each hand-over raises the epoch and adds the source in the
+/// same write. Without that entry the host of a shoot without phases has only reported a hand-over, and
+/// serves the shoot.
 fn was_handed_over(shoot: &Shoot) -> bool {
     let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
     let mut formers = former_seeds::entries(shoot).iter();
     epoch > 1 && formers.any(|former| former.epoch == epoch - 1)
 }
 
-/// The verdict on a move of a shoot that has arrived, where the record of the hand-over is missing: the garden
-/// does not hand the shoot on, and the user must see the reason.
+/// The verdict on a move of a shoot that has arrived, where the record of the hand-over is missing: the
+/// garden does not hand the shoot on, and the user must see the reason.
 pub(super) fn report_refused_hand_on(shoot: &Shoot, verdict: Verdict) -> Verdict {
     let Some((host, destination)) = wanted_move(shoot).filter(|_| verdict.ready) else {
         return verdict;

@@ -158,7 +158,8 @@ pub async fn a_shoot_state_leaves_room_for_the_next_write(garden: &Garden) {
     garden::until_allowed(|| garden::try_patch(&states, name, &filled("a", 1))).await;
     let words = "may not write a specification of";
 
-    // A state from before the bound takes the claim of the attempt that replaces the state, and does not grow.
+    // A state from before the bound takes the claim of the attempt that replaces the state, and does not
+    // grow.
     let early = filled("a", 1_200_000);
     garden.patch(&operator, name, early).await.unwrap();
     let claim = json!({"spec": {"chunkAttempt": {"number": 1, "unfinished": [1]}}});

@@ -149,8 +149,8 @@ pub async fn a_gardenlet_holds_no_move_back_by_an_annotation(garden: &Garden) {
     allowed(garden.patch_status(&gardenlet, "stopping", version).await);
 }
 
-/// Owner records name the seed by the identity. A takeover compares the identity, and a zone isolation takes a
-/// shoot with the identity for a seed.
+/// Owner records name the seed by the identity. A takeover compares the identity, and a zone isolation takes
+/// a shoot with the identity for a seed.
 pub async fn a_gardenlet_keeps_the_identity_of_its_cluster(garden: &Garden) {
     let (gardenlet, seeds) = writers(garden, "identified").await;
     allowed(

@@ -57,9 +57,9 @@ pub async fn register(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to run in a cluster that is not the cluster of the registered Seed. The owner records of the shoots
-/// name the other cluster, whose processes may still run. The garden lets no gardenlet change the identity
-/// (policy `gardenlet-seed`).
+/// Refuses to run in a cluster that is not the cluster of the registered Seed. The owner records of the
+/// shoots name the other cluster, whose processes may still run. The garden lets no gardenlet change the
+/// identity (policy `gardenlet-seed`).
 ///
 /// # Errors
 /// The Seed has the identity of a different cluster, or the garden or the seed does not answer.

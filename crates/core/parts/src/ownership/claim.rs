@@ -193,7 +193,7 @@ impl ClaimSteps {
         advance(f, |now| {
             let step = match now.phase {
                 Phase::Held => return Ok(None),
-                // Not recorded by this gardenlet, which has fenced the source all the same.
+                // Not recorded by this gardenlet. The gardenlet has fenced the source all the same.
                 Phase::Leaving if fence_passed => Step::CancelLeave,
                 _ if may_act(now, &stay(f), fence_passed) => Step::Hold,
                 _ => return Err(waits("nothing outside of the seed is touched", Wait::Source)),

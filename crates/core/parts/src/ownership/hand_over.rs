@@ -91,8 +91,8 @@ fn source_of_hand_over(shoot: &Shoot) -> Option<SeedEpoch<String>> {
 }
 
 /// The testimony of the record. A record that contradicts the hand-over is asked again for longer than a
-/// server may be behind. Silence is asked again for one interval, so that a short failure of all servers hides
-/// no contradiction.
+/// server may be behind. Silence is asked again for one interval, so that a short failure of all servers
+/// hides no contradiction.
 async fn ask(of_source: &OwnerClaim) -> HandOverTestimony {
     let settings = of_source.terms.settings();
     let begin = Instant::now();

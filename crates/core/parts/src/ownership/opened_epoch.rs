@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use api::{
-    constants::{OPENED_IN_EPOCH, OWNERSHIP_EPOCH},
+    constants::{ETCD_MAIN, OPENED_IN_EPOCH, OWNERSHIP_EPOCH},
     druid::Etcd,
     gardencore::Shoot,
 };
@@ -21,7 +21,7 @@ use placement::{Operation, ownership_status};
 use runtime::{Error, Result, client::Cluster, error::Explain};
 use serde_json::json;
 
-use crate::{FIELD_MANAGER, Facts, Residency, configuration_problem, etcd::etcds::MAIN};
+use crate::{FIELD_MANAGER, Residency, configuration_problem};
 
 /// The note.
 #[derive(Debug)]
@@ -30,10 +30,10 @@ pub struct OpenedEpoch;
 impl OpenedEpoch {
     /// Notes the epoch of a shoot that a gardenlet of a former version has restored. Such a shoot loses the
     /// proof with Etcd etcd-main.
-    pub async fn keep(f: &Facts) -> Result<()> {
+    pub async fn keep(residency: &Residency, shoot: &Shoot) -> Result<()> {
         let relies = |recorded: &Ownership<String>| *recorded != recorded.as_noted(false);
-        match ownership_status::ownership(&f.shoot) {
-            Ok(recorded) if relies(&recorded) => Self::note(&f.residency, f.epoch()).await,
+        match ownership_status::ownership(shoot) {
+            Ok(recorded) if relies(&recorded) => Self::note(residency, recorded.now.epoch).await,
             _ => Ok(()),
         }
     }
@@ -70,7 +70,7 @@ impl OpenedEpoch {
         if namespace.is_some_and(|namespace| noted_epoch(namespace) == Some(epoch)) {
             return Ok(true);
         }
-        let found = residency.etcds().get_opt(MAIN).await;
+        let found = residency.etcds().get_opt(ETCD_MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         Ok(found.is_some_and(|etcd| is_opened_etcd(&etcd, epoch)))
     }
@@ -105,7 +105,7 @@ pub(crate) async fn rely_on(
     }
     Err(configuration_problem(format!(
         "status.ownership says that seed {} has opened the shoot in epoch {epoch}, and the seed does not show that: namespace {} has \
-         no annotation {OPENED_IN_EPOCH}={epoch}, and there is no Etcd {MAIN} of this epoch. Nothing is changed. See \"A phase that the \
+         no annotation {OPENED_IN_EPOCH}={epoch}, and there is no Etcd {ETCD_MAIN} of this epoch. Nothing is changed. See \"A phase that the \
          seed does not show\" in docs/operate/runbooks.md",
         recorded.now.seed, residency.namespace
     )))

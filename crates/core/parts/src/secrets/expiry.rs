@@ -46,7 +46,7 @@ pub(super) fn record(namespace: &str, secrets: &Existing) {
     };
 }
 
-/// Only Secrets of the table count: a shoot has further certificates of users, which expire by intention.
+/// Only Secrets of the table count: a shoot has further certificates of users, and these expire by intention.
 fn find_first(secrets: &Existing) -> Option<FirstExpiry> {
     let names = CARRIED.iter().chain(DERIVED).copied();
     let ends = names.filter_map(|secret| {

@@ -108,7 +108,8 @@ fn only_secrets_with_the_label_of_carried_ones_are_taken_for_such() {
     }
 }
 
-/// An API server reports a request that is too large as a failure, which a restore repeats without an end.
+/// An API server reports a request that is too large as a failure, and a restore repeats such a failure
+/// without an end.
 #[test]
 fn a_secret_that_fits_into_no_api_server_is_refused() {
     let reason = "bytes of labels, data keys and type";

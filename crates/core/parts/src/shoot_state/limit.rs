@@ -1,7 +1,7 @@
 //! The size of a state that a seed restores. A restore writes the whole state into the etcd of the seed, so a
 //! hostile or broken source must not fill that etcd. The size is checked before a planned move stops the
 //! first process. A restore of a larger state takes the keys of the shoot alone: the keys stand in the
-//! ShootState itself, which is small.
+//! ShootState, because this content is small.
 
 use api::gardencore::{Shoot, StateInChunks};
 use kube::ResourceExt as _;

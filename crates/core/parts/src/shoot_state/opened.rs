@@ -98,7 +98,7 @@ impl Opened {
     }
 
     /// Verifies the content, of at most `limit` bytes beside the keys of the shoot. A piece that no seed
-    /// collects is left out. Without its chunks, the ShootState gives only the keys.
+    /// collects is left out. Without the chunks, the ShootState gives only the keys.
     pub(super) async fn open(place: StateStore, mut state: ShootState, limit: Option<u64>) -> Result<Self> {
         let (version, uid) = (state.resource_version(), state.uid().unwrap_or_default());
         let chunks = state.spec.in_chunks.take();
@@ -277,7 +277,7 @@ impl Opened {
     }
 
     /// The piece for a reader. A left-out piece is an error for the reader: with an empty state instead, a
-    /// provider would create its objects again.
+    /// provider would create the objects again.
     async fn piece(&self, key: &Key) -> Result<Option<Piece>> {
         let is_key_here = key.is_own_secret() && self.holds_here(key);
         if !is_key_here && let Some(error) = &self.unreadable {

@@ -1,7 +1,7 @@
 //! The gardenlet's own Secrets in a ShootState: the keys of the shoot.
 //!
 //! No further seed has these keys, so a hostile source must not hide a key behind a field that no reader
-//! knows. Each entry is read by itself, and by the known data keys alone. All further content of the entry
+//! knows. Each entry is read alone, and by the known data keys alone. All further content of the entry
 //! has no effect. An entry that lacks a known data key is an error, because no new key may take its place.
 
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ fn known_labels(entry: &GardenerResourceData) -> BTreeMap<String, String> {
     labels
 }
 
-/// Whether the value is one that a gardenlet writes: letters and digits alone.
+/// Whether a gardenlet writes such a value: letters and digits alone.
 fn is_label_value(value: &str) -> bool {
     value.len() <= MOST_LABEL && value.chars().all(|letter| letter.is_ascii_alphanumeric())
 }

@@ -5,7 +5,7 @@ use runtime::Error;
 
 use crate::configuration_problem;
 
-/// Most pieces of a ShootState that are left out one by one.
+/// Most pieces of a ShootState that are left out piece by piece.
 pub(super) const MOST_LEFT_OUT: usize = 1000;
 /// Most characters of a sentence.
 const MOST_LETTERS: usize = 600;

@@ -99,7 +99,7 @@ impl VerifiedPieces {
         let known = entries::to_entry(&secret)?;
         let data = |entry: &GardenerResourceData| entry.data.0.get("data").cloned();
         let is_same = |piece: &Piece| matches!(piece, Piece::Gardener(held) if data(held) == data(&known));
-        // Of two entries in chunks, only the last one could be read again.
+        // Of two entries in chunks, only the last entry could be read again.
         if self.index.contains_key(&key) || self.here.get(&key).is_some_and(|piece| !is_same(piece)) {
             self.ambiguous.insert(entry.name.clone());
             return Ok(());

@@ -82,7 +82,7 @@ pub async fn phases_of_a_former_version(subject: &Subject) -> Result<()> {
     etcds.create(&PostParams::default(), &etcd).await?;
     let facts = subject.world.facts(Operation::Reconcile, settings()).await?;
     assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::Nothing);
-    OpenedEpoch::keep(&facts).await?;
+    OpenedEpoch::keep(&facts.residency, &facts.shoot).await?;
     assert_eq!(noted(subject).await?, Some("64".to_owned()));
     // The note is enough, so that a lost Etcd is created again.
     etcds.delete("etcd-main", &DeleteParams::default()).await?;

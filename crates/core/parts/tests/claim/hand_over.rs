@@ -37,8 +37,8 @@ pub async fn contradicted_by_the_record(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// Security: the source has chosen a zone with a server that is always behind, has planted the identity of the
-/// destination beside its own epoch, or has silenced all servers for a moment.
+/// Security: the source has chosen a zone with a server that is always behind, has planted the identity of
+/// the destination beside its own epoch, or has silenced all servers for a moment.
 pub async fn contradicted_by_one_server(subject: &Subject) -> Result<()> {
     let (behind, zone) = (Zone::start().await?, Zone::start().await?);
     behind.says("identity-of-z", 48);

@@ -197,7 +197,7 @@ fn sha256(bytes: &[u8]) -> String {
         })
 }
 
-/// Without its chunks, the ShootState gives all keys and nothing else. After an administrator has removed the
+/// Without the chunks, the ShootState gives all keys and nothing else. After an administrator has removed the
 /// reference, a restore finds all that is left.
 async fn lost_chunks_lose_no_key(world: &World, keys: &BTreeMap<String, GardenerResourceData>) -> Result<()> {
     let before: Secret = world.read("service-account-key").await?;

@@ -1,4 +1,5 @@
-//! The order in which a seed prepares for a shoot that a different seed serves (role `Incoming` with a grant).
+//! The order in which a seed prepares for a shoot that a different seed serves (role `Incoming` with a
+//! grant).
 //!
 //! The source serves, so no task starts a second writer: the flow starts no etcd, and changes no external
 //! system. This version prepares the namespace alone. A live move, which needs more parts, does not exist

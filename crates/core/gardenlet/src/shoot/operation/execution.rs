@@ -101,7 +101,7 @@ async fn act(
     }
     if !operation.deletes() {
         // A move deletes Etcd etcd-main, so the note comes first.
-        OpenedEpoch::keep(facts)
+        OpenedEpoch::keep(&facts.residency, &facts.shoot)
             .await
             .map_err(|error| outside(status::OWNERSHIP, error))?;
     }

@@ -1,9 +1,9 @@
-//! Removes a prepared namespace when the grant has ended: after a cancellation, a change of the destination, a
-//! deletion, a takeover by a different seed, the expiry, and the end of the Shoot in the garden.
+//! Removes a prepared namespace when the grant has ended: after a cancellation, a change of the destination,
+//! a deletion, a takeover by a different seed, the expiry, and the end of the Shoot in the garden.
 //!
-//! The decision follows from the namespace and from the Shoot as read, and no process remembers a preparation.
-//! So the removal also runs after a restart, and without `--enable-preparation`. While the garden does not
-//! answer, the namespace stays.
+//! The decision follows from the namespace and from the Shoot as read, and no process remembers a
+//! preparation. So the removal also runs after a restart, and without `--enable-preparation`. While the
+//! garden does not answer, the namespace stays.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ use crate::{Context, shoot::leaving::leave};
 /// and a withdrawn grant does not change the namespace.
 const GRANT_CHECK_PERIOD: Duration = Duration::from_secs(10);
 
-/// Removes the namespace of this name unless a grant of this seed is valid. The namespace is read again, because
-/// the flow of an owner may have removed the mark since.
+/// Removes the namespace of this name unless a grant of this seed is valid. The namespace is read again,
+/// because the flow of an owner may have removed the mark since.
 pub(crate) async fn remove_without_grant(context: &Context, name: String, tenant: &Tenant) -> Result<Next> {
     let residency = leave::residency(context, name, tenant.clone());
     let Some(namespace) = residency.read_namespace().await? else {

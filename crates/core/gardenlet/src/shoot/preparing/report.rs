@@ -33,7 +33,8 @@ pub(super) fn prepared(seed: &str, failure: Option<&str>, now: Time) -> Conditio
     Condition::new(PREPARED, ConditionStatus::False, reason, &message, now)
 }
 
-/// The merge patch of the status with this condition alone. `None` if the Shoot reports the condition already.
+/// The merge patch of the status with this condition alone. `None` if the Shoot reports the condition
+/// already.
 pub(super) fn patch(shoot: &Shoot, condition: Condition) -> Option<Value> {
     let status = shoot.status.as_ref();
     let recorded = status.and_then(|status| status.live_migration.as_ref());
