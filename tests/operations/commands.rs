@@ -389,6 +389,12 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     if text.contains("MigrationDryRun") {
         states::a_dry_run_is_answered(garden).await?;
     }
+    if text.contains("--overwrite shoot demo shoot.gardener.cloud/force-restore=true") {
+        states::a_move_is_wanted(garden).await?;
+    }
+    if text.contains(r#""phase":"Claiming""#) {
+        states::a_claim_is_recorded(garden).await?;
+    }
     Ok(())
 }
 

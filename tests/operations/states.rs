@@ -51,6 +51,11 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
         ("certificate approve", Cluster::Garden, certificate_request()),
         ("wait \"seed/", Cluster::Garden, ready_seed()),
         (
+            "patch seed seed-a --subresource=status",
+            Cluster::Garden,
+            ready_seed(),
+        ),
+        (
             "bec source-shoot--dev--demo",
             Cluster::Garden,
             entry("source-shoot--dev--demo--0841c87f"),
@@ -144,6 +149,22 @@ fn ready_seed() -> Value {
         "spec": {"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
             "provider": {"type": "local", "region": "local"}},
         "status": {"conditions": conditions}})
+}
+
+/// A seed reports a phase that the seed does not show.
+pub async fn a_claim_is_recorded(garden: &Desk) -> Result<()> {
+    let source = json!({"name": "seed-b", "epoch": 1});
+    let ownership = json!({"epoch": 2, "phase": "Held", "chain": "Last", "source": source});
+    let status = json!({"status": {"ownership": ownership}});
+    patch_status(garden, "merge", &status, "a claim").await
+}
+
+/// The user wants a move, and an operator forces the move.
+pub async fn a_move_is_wanted(garden: &Desk) -> Result<()> {
+    let wanted = r#"{"spec":{"seedName":"seed-b"}}"#;
+    let args = ["-n", "garden-dev", "patch", "shoot", "demo", "--type=merge", "-p", wanted];
+    garden.run("kubectl", &args).await?.or_fail("a wanted move")?;
+    Ok(())
 }
 
 /// Consent to a loss is taken while the destination cannot reach the end that the source has recorded.

@@ -159,49 +159,49 @@ pub async fn a_seed_with_a_grant_reports_one_condition(garden: &Garden) {
 
 /// A withdrawn grant, and each change that voids a grant without a write of the grant.
 pub async fn a_grant_that_has_ended_gives_no_right(garden: &Garden) {
-    let uid = on_seed_a(garden, "ended").await;
+    let uid = on_seed_a(garden, "lapsed").await;
     let (b, manager) = (shoots_of(&garden.seed_b), shoots_of(&garden.manager));
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     allowed(
         garden
-            .patch_status(&manager, "ended", grant(&uid, &json!({})))
+            .patch_status(&manager, "lapsed", grant(&uid, &json!({})))
             .await,
     );
-    allowed(garden.patch_status(&b, "ended", report(PREPARED)).await);
+    allowed(garden.patch_status(&b, "lapsed", report(PREPARED)).await);
     allowed(
         garden
-            .patch_status(&manager, "ended", json!({"liveMigration": null}))
+            .patch_status(&manager, "lapsed", json!({"liveMigration": null}))
             .await,
     );
-    refused(garden.patch_status(&b, "ended", report(PREPARED)).await, REFUSED);
+    refused(garden.patch_status(&b, "lapsed", report(PREPARED)).await, REFUSED);
     for changes in [
         json!({"uid": "of-an-earlier-shoot"}),
         json!({"source": "seed-c"}),
         json!({"epoch": 2}),
     ] {
-        garden.status(&admin, "ended", grant(&uid, &changes)).await;
-        refused(garden.patch_status(&b, "ended", report(PREPARED)).await, REFUSED);
+        garden.status(&admin, "lapsed", grant(&uid, &changes)).await;
+        refused(garden.patch_status(&b, "lapsed", report(PREPARED)).await, REFUSED);
     }
     // A takeover by a third seed, in the next epoch.
-    garden.status(&admin, "ended", grant(&uid, &json!({}))).await;
+    garden.status(&admin, "lapsed", grant(&uid, &json!({}))).await;
     let taken = json!({"seedName": "seed-c", "ownership": {"epoch": 2}});
-    garden.status(&admin, "ended", taken).await;
-    refused(garden.patch_status(&b, "ended", report(PREPARED)).await, REFUSED);
+    garden.status(&admin, "lapsed", taken).await;
+    refused(garden.patch_status(&b, "lapsed", report(PREPARED)).await, REFUSED);
     let back = json!({"seedName": "seed-a", "ownership": {"epoch": 3}});
-    garden.status(&admin, "ended", back).await;
-    refused(garden.patch_status(&b, "ended", report(PREPARED)).await, REFUSED);
+    garden.status(&admin, "lapsed", back).await;
+    refused(garden.patch_status(&b, "lapsed", report(PREPARED)).await, REFUSED);
     // A Shoot in deletion.
     garden
-        .status(&admin, "ended", grant(&uid, &json!({"epoch": 3})))
+        .status(&admin, "lapsed", grant(&uid, &json!({"epoch": 3})))
         .await;
-    allowed(garden.patch_status(&b, "ended", report(PREPARED)).await);
-    garden.finalizer(&admin, "ended").await;
+    allowed(garden.patch_status(&b, "lapsed", report(PREPARED)).await);
+    garden.finalizer(&admin, "lapsed").await;
     let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
-    allowed(garden.patch(&admin, "ended", confirmed).await);
-    admin.delete("ended", &DeleteParams::default()).await.unwrap();
+    allowed(garden.patch(&admin, "lapsed", confirmed).await);
+    admin.delete("lapsed", &DeleteParams::default()).await.unwrap();
     let mut later = report(PREPARED);
     later["liveMigration"]["conditions"][0]["reason"] = json!("Later");
-    refused(garden.patch_status(&b, "ended", later).await, REFUSED);
+    refused(garden.patch_status(&b, "lapsed", later).await, REFUSED);
 }
 
 /// A hand-over of the host removes the fields of a preparation, as the hand-over bounds the status.

@@ -178,13 +178,6 @@ pub async fn a_shoot_state_leaves_room_for_the_next_write(garden: &Garden) {
     ] {
         refused(garden.patch(&states, name, filled(sign, length)).await, words);
     }
-    // The API server stores 21 digits.
-    let floats = |count: usize| {
-        let data = json!({"d": vec![1e20; count]});
-        json!({"spec": {"resources": [{"kind": "ConfigMap", "name": "x", "data": data}]}})
-    };
-    refused(garden.patch(&states, name, floats(71_400)).await, words);
-    allowed(garden.patch(&states, name, floats(40_000)).await);
     for (sign, length) in [
         ("a", 1_113_000),
         ("\u{7}", 185_000),
