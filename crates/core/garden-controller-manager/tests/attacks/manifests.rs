@@ -48,7 +48,7 @@ pub async fn a_manifest_without_the_seed_stays_valid_after_a_move(garden: &Garde
     let without = manifest(STAYS, None, "y");
     refused(
         garden.apply(&customer, STAYS, without.clone()).await,
-        "may not change spec.seedName",
+        "seedName cannot be removed once set",
     );
     let held = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": STAYS},
         "spec": {"seedName": "seed-a"}});
