@@ -162,7 +162,16 @@ pub async fn a_claim_is_recorded(garden: &Desk) -> Result<()> {
 /// The user wants a move, and an operator forces the move.
 pub async fn a_move_is_wanted(garden: &Desk) -> Result<()> {
     let wanted = r#"{"spec":{"seedName":"seed-b"}}"#;
-    let args = ["-n", "garden-dev", "patch", "shoot", "demo", "--type=merge", "-p", wanted];
+    let args = [
+        "-n",
+        "garden-dev",
+        "patch",
+        "shoot",
+        "demo",
+        "--type=merge",
+        "-p",
+        wanted,
+    ];
     garden.run("kubectl", &args).await?.or_fail("a wanted move")?;
     Ok(())
 }

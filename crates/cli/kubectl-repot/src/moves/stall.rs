@@ -26,8 +26,11 @@ pub async fn wait_for_stall(session: &Session, shoot: &Shoot, fails: impl Fn(&Sh
     let mut changes = pin!(watch_object(shoots, &name).default_backoff());
     let (mut last, mut since) = (None, Instant::now());
     while let Ok(Some(change)) = timeout_at(since + PROGRESS_WITHIN, changes.next()).await {
-        // A garden that does not answer is no progress.
-        let Ok(read) = change else { continue };
+        // A garden that does not answer shows no stall: no state is known.
+        let Ok(read) = change else {
+            since = Instant::now();
+            continue;
+        };
         if read.as_ref().is_some_and(&fails) {
             return;
         }

@@ -38,6 +38,7 @@ use super::{
 use crate::{
     Context, MANAGER,
     backup_bucket::credentials::{self, Credentials},
+    extension_object::is_migrated,
 };
 
 /// How often credentials are read again: their Secret is in the garden, where a seed may not watch Secrets.
@@ -150,14 +151,15 @@ impl Reconciler<BackupEntry> for BackupEntryController {
         let namespace = self.shoot_namespace(shoot.as_ref()).await?;
         let grace = self.context.deletion_grace;
         let original = self.original(&entry).await?;
-        match decide(
+        let decision = decide(
             &entry,
             original.as_ref(),
             shoot.as_ref(),
             namespace.as_ref(),
             grace,
             clock::now(),
-        ) {
+        );
+        match self.unless_begun(&entry, decision).await? {
             Deletion::Refused(why) => {
                 self.context
                     .runner
@@ -214,6 +216,23 @@ impl BackupEntryController {
         MANAGER
             .merge_status(&self.entries(entry), &entry.name_any(), status)
             .await
+    }
+
+    /// A deletion that the provider has begun goes on: a former version has decided before the seed had a
+    /// note, and an object without an end would keep the backups for ever.
+    async fn unless_begun(&self, entry: &BackupEntry, decision: Deletion) -> Result<Deletion> {
+        if !matches!(decision, Deletion::Keep(_)) {
+            return Ok(decision);
+        }
+        let found = self.get_extension(entry).await?;
+        let has_begun = |found: &extensions::BackupEntry| {
+            found.metadata.deletion_timestamp.is_some() && !is_migrated(found)
+        };
+        Ok(if found.as_ref().is_some_and(has_begun) {
+            Deletion::Delete
+        } else {
+            decision
+        })
     }
 
     pub(super) async fn get_extension(&self, entry: &BackupEntry) -> Result<Option<extensions::BackupEntry>> {

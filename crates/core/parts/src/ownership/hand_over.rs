@@ -91,7 +91,7 @@ fn source_of_hand_over(shoot: &Shoot) -> Option<SeedEpoch<String>> {
 }
 
 /// The testimony of the record. A record that contradicts the hand-over is asked again for longer than a
-/// server may be behind. Silence is asked again for one interval, so that a short failure of all servers
+/// server may be behind. Silence is asked again for one interval, so that a short failure of servers
 /// hides no contradiction.
 async fn ask(of_source: &OwnerClaim) -> HandOverTestimony {
     let settings = of_source.terms.settings();
@@ -101,7 +101,7 @@ async fn ask(of_source: &OwnerClaim) -> HandOverTestimony {
             let testimony = of_source.ask_hand_over().await;
             let is_silence_believed = begin.elapsed() >= settings.interval;
             match testimony {
-                HandOverTestimony::Confirmed => return testimony,
+                HandOverTestimony::Confirmed | HandOverTestimony::Undecided => return testimony,
                 HandOverTestimony::Unknown if is_silence_believed => return testimony,
                 HandOverTestimony::Contradicted | HandOverTestimony::Unknown => {}
             }
