@@ -133,8 +133,6 @@ pub enum HandOverTestimony {
     Confirmed,
     /// No server confirms the hand-over, and a server shows an identity beside the epoch of the source.
     Contradicted,
-    /// Every server answers, and no server has a record of this epoch or of a later epoch.
-    Undecided,
     /// All other cases, among them the silence of all servers.
     Unknown,
 }
@@ -153,14 +151,10 @@ pub(crate) fn judge_hand_over(verdicts: &[(SocketAddr, RecordVerdict)]) -> HandO
             RecordVerdict::Deleted | RecordVerdict::NotMine(OwnershipLoss::LaterEpoch(_))
         )
     };
-    let is_undecided =
-        |(_, verdict): &(SocketAddr, RecordVerdict)| matches!(verdict, RecordVerdict::Undecided(_));
     if verdicts.iter().any(confirms) {
         HandOverTestimony::Confirmed
     } else if shows_own_epoch(verdicts) {
         HandOverTestimony::Contradicted
-    } else if !verdicts.is_empty() && verdicts.iter().all(is_undecided) {
-        HandOverTestimony::Undecided
     } else {
         HandOverTestimony::Unknown
     }

@@ -90,6 +90,17 @@ impl Zone {
         };
     }
 
+    /// Answers a single question with this epoch, and then with the epoch before. All answers have the
+    /// identity.
+    pub fn says_once(&self, identity: &str, epoch: i64) {
+        *self.says.lock().unwrap() = Content {
+            identity: identity.to_owned(),
+            epoch,
+            later: Some((identity.to_owned(), epoch - 1)),
+            ..Content::default()
+        };
+    }
+
     /// Deletes the identity, and sets the epoch for all further answers. `zone`: the zone of the server.
     pub fn deletes_identity(&self, zone: &str, epoch: i64) {
         *self.says.lock().unwrap() = Content {

@@ -10,7 +10,7 @@ use crate::dns_verdict::{
 };
 use crate::record_verdict::RecordVerdict;
 use crate::{HandOverTestimony, OwnershipLoss};
-use HandOverTestimony::{Confirmed, Contradicted, Undecided, Unknown};
+use HandOverTestimony::{Confirmed, Contradicted, Unknown};
 use RecordVerdict::{Deleted, Mine};
 
 fn another() -> RecordVerdict {
@@ -168,7 +168,7 @@ fn another_owner_is_proved_in_exactly_the_epoch_of_the_garden(
 #[case::a_later_epoch(&[another(), later()], Confirmed)]
 #[case::nobody(&[], Unknown)]
 #[case::all_are_down(&[silent(), silent()], Unknown)]
-#[case::all_have_an_earlier_epoch(&[behind(), behind()], Undecided)]
+#[case::all_have_an_earlier_epoch(&[behind(), behind()], Unknown)]
 #[case::one_has_no_epoch_yet_and_one_names_the_source(&[another(), behind()], Contradicted)]
 #[case::all_are_behind(&[behind(), silent()], Unknown)]
 #[case::the_identity_of_the_destination(&[Mine, silent()], Contradicted)]

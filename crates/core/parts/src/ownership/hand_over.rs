@@ -91,27 +91,33 @@ fn source_of_hand_over(shoot: &Shoot) -> Option<SeedEpoch<String>> {
 }
 
 /// The testimony of the record. A record that contradicts the hand-over is asked again for longer than a
-/// server may be behind. Silence is asked again for one interval, so that a short failure of servers
+/// server may be behind. Later silence, or an earlier epoch, takes back no contradiction: only a server that
+/// confirms the hand-over does. Silence is asked again for one interval, so that a short failure of servers
 /// hides no contradiction.
 async fn ask(of_source: &OwnerClaim) -> HandOverTestimony {
     let settings = of_source.terms.settings();
     let begin = Instant::now();
+    let mut is_contradicted = false;
     let settled = async {
         loop {
-            let testimony = of_source.ask_hand_over().await;
-            let is_silence_believed = begin.elapsed() >= settings.interval;
-            match testimony {
-                HandOverTestimony::Confirmed | HandOverTestimony::Undecided => return testimony,
-                HandOverTestimony::Unknown if is_silence_believed => return testimony,
-                HandOverTestimony::Contradicted | HandOverTestimony::Unknown => {}
+            match of_source.ask_hand_over().await {
+                HandOverTestimony::Confirmed => return HandOverTestimony::Confirmed,
+                HandOverTestimony::Contradicted => is_contradicted = true,
+                HandOverTestimony::Unknown if !is_contradicted && begin.elapsed() >= settings.interval => {
+                    return HandOverTestimony::Unknown;
+                }
+                HandOverTestimony::Unknown => {}
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     let patience = settings.propagation + settings.interval;
-    match tokio::time::timeout(patience, settled).await {
-        Ok(testimony) => testimony,
-        Err(_) => of_source.ask_hand_over().await,
+    if let Ok(testimony) = tokio::time::timeout(patience, settled).await {
+        return testimony;
+    }
+    match of_source.ask_hand_over().await {
+        HandOverTestimony::Unknown if is_contradicted => HandOverTestimony::Contradicted,
+        testimony => testimony,
     }
 }
 

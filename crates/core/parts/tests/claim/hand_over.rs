@@ -52,6 +52,11 @@ pub async fn contradicted_by_one_server(subject: &Subject) -> Result<()> {
     let facts = handed_over(subject, &zone).await?;
     let verdict = ask(&facts).await?;
     assert!(matches!(verdict, HandOverVerdict::Doubted(_)), "{verdict:?}");
+    // A later answer without a decision takes nothing back.
+    zone.says_once("identity-of-z", 49);
+    let facts = handed_over(subject, &zone).await?;
+    let verdict = ask(&facts).await?;
+    assert!(matches!(verdict, HandOverVerdict::Doubted(_)), "{verdict:?}");
     Ok(())
 }
 
