@@ -24,6 +24,8 @@ const CHANCE: &str = "--goaway-chance=0.02";
 const WRITES: usize = 2000;
 /// The object of the last write.
 const LAST: &str = "last";
+/// The ConfigMap with the certificate authority of the cluster.
+const PUBLISHED_BY_KUBERNETES: &str = "kube-root-ca.crt";
 /// Ten times the time on two cores, 5 s.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
@@ -77,8 +79,13 @@ async fn watch_to_the_end(maps: &Api<ConfigMap>, since: Option<&str>) -> Result<
         let (WatchEvent::Added(map) | WatchEvent::Modified(map)) = event? else {
             continue;
         };
+        let name = map.metadata.name.unwrap_or_default();
+        // The controllers of the cluster write this ConfigMap at any time after the start.
+        if name == PUBLISHED_BY_KUBERNETES {
+            continue;
+        }
         seen += 1;
-        if map.metadata.name.as_deref() == Some(LAST) {
+        if name == LAST {
             break;
         }
     }
