@@ -54,6 +54,14 @@ pub async fn a_version_is_on_offer_or_stays(garden: &Garden) {
     let edited = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"purpose": "testing"}});
     allowed(garden.patch(&editor, "offered", edited).await);
     allowed(upgrade("1.35.1").await);
+    // A read of such a name would be a watch without an end, and hold a worker of garden-controller-manager.
+    for name in ["?watch=true&timeoutSeconds=2000000000", "a/b", ".."] {
+        let query = json!({"spec": {"cloudProfile": {"name": name, "kind": "CloudProfile"}}});
+        refused(
+            garden.patch(&editor, "offered", query).await,
+            "spec.cloudProfile.name",
+        );
+    }
     // A profile that does not exist offers nothing, and is no detour to a version of choice.
     let named = |profile: &str| json!({"name": profile, "kind": "CloudProfile"});
     let detour = json!({"spec": {"cloudProfile": named("missing"), "kubernetes": {"version": "1.35.9"}}});

@@ -183,7 +183,10 @@ pub struct ShootSpec {
     /// Programs that a user may switch on.
     pub addons: Option<Addons>,
     /// Name of the CloudProfile. The former spelling of `cloudProfile`.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
     pub cloud_profile_name: Option<String>,
     /// Domain of the shoot and the DNS providers for the domain.
     pub dns: Option<DNS>,
@@ -211,7 +214,10 @@ pub struct ShootSpec {
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub region: String,
     /// The SecretBinding with the credentials.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
     pub secret_binding_name: Option<String>,
     /// The seed that hosts the shoot, or is to host the shoot. An edit moves the control plane.
     #[schemars(
@@ -243,7 +249,10 @@ pub struct ShootSpec {
     /// Reference to the CloudProfile with the machine types, images and versions for the shoot.
     pub cloud_profile: Option<CloudProfileReference>,
     /// The CredentialsBinding with the credentials.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
     pub credentials_binding_name: Option<String>,
     /// Access restrictions of the shoot. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -14,7 +14,10 @@ pub struct CloudProfileReference {
     #[serde(default)]
     pub kind: CloudProfileKind,
     /// Name of the CloudProfile or NamespacedCloudProfile.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
     pub name: String,
 }
 
