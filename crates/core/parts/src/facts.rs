@@ -220,17 +220,35 @@ impl Facts {
         K: runtime::client::apply::Object + kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
     {
         let kind = K::kind(&());
-        self.garden
+        let found = self
+            .garden
             .namespaced::<K>(namespace)
             .get_opt(name)
             .await
-            .context(format_args!("could not read {kind} {namespace}/{name}"))?
-            .ok_or_else(|| {
-                configuration_problem(format!(
-                    "there is no {kind} {namespace}/{name}, which the Shoot names: create it"
-                ))
-            })
+            .context(format_args!("could not read {kind} {namespace}/{name}"))?;
+        usable_binding(found, namespace, name)
     }
+}
+
+/// A binding in deletion counts as missing, as in garden-controller-manager: a finalizer must not keep the
+/// credentials in use after an operator has deleted the binding.
+fn usable_binding<K>(found: Option<K>, namespace: &str, name: &str) -> Result<K>
+where
+    K: kube::Resource<DynamicType = ()>,
+{
+    let kind = K::kind(&());
+    let Some(binding) = found else {
+        return Err(configuration_problem(format!(
+            "there is no {kind} {namespace}/{name}, which the Shoot names: create it"
+        )));
+    };
+    if binding.meta().deletion_timestamp.is_some() {
+        return Err(configuration_problem(format!(
+            "{kind} {namespace}/{name}, which the Shoot names, is being deleted and counts as missing: remove the \
+             finalizers of the binding, and create the binding again"
+        )));
+    }
+    Ok(binding)
 }
 
 /// The wait for the right to a Secret. Rights name the Secret, so the answer for a missing Secret without a
@@ -384,6 +402,27 @@ mod tests {
             waits.to_string().contains("the right to Secret garden-dev/cloud"),
             "{waits}"
         );
+    }
+
+    /// Else a finalizer keeps the credentials of a binding that an operator has deleted.
+    #[test]
+    fn a_binding_in_deletion_counts_as_missing() {
+        let binding = |deleted: Option<&str>| -> SecretBinding {
+            let metadata = json!({"name": "cloud", "namespace": "garden-dev", "deletionTimestamp": deleted});
+            serde_json::from_value(json!({"metadata": metadata, "secretRef": {"name": "cloud"}})).unwrap()
+        };
+        let judge = |found| usable_binding::<SecretBinding>(found, "garden-dev", "cloud");
+        assert!(judge(Some(binding(None))).is_ok());
+        for (found, words) in [
+            (None, "there is no SecretBinding garden-dev/cloud"),
+            (
+                Some(binding(Some("2026-01-01T00:00:00Z"))),
+                "SecretBinding garden-dev/cloud, which the Shoot names, is being deleted",
+            ),
+        ] {
+            let refusal = judge(found).unwrap_err().to_string();
+            assert!(refusal.contains(words), "{refusal}");
+        }
     }
 
     #[test]

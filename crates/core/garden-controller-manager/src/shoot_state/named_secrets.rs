@@ -96,15 +96,20 @@ impl SecretSources {
     pub(super) fn secrets_of(&self, shoot: &Shoot) -> BTreeSet<SecretKey> {
         let namespace = shoot.namespace().unwrap_or_default();
         let spec = &shoot.spec;
-        // As in the gardenlet: a CredentialsBinding replaces a SecretBinding.
+        // As in the gardenlet: a CredentialsBinding replaces a SecretBinding, and a binding in deletion counts
+        // as missing. Else a finalizer keeps the right after an operator has deleted the binding.
         let cloud = if let Some(name) = &spec.credentials_binding_name {
             let binding = self
                 .credentials_bindings
                 .get(&ObjectRef::new(name).within(&namespace));
-            binding.and_then(|binding| of_credentials_binding(&binding))
+            binding
+                .filter(|binding| binding.metadata.deletion_timestamp.is_none())
+                .and_then(|binding| of_credentials_binding(&binding))
         } else if let Some(name) = &spec.secret_binding_name {
             let binding = self.secret_bindings.get(&ObjectRef::new(name).within(&namespace));
-            binding.and_then(|binding| of_secret_binding(&binding))
+            binding
+                .filter(|binding| binding.metadata.deletion_timestamp.is_none())
+                .and_then(|binding| of_secret_binding(&binding))
         } else {
             None
         };
@@ -253,6 +258,8 @@ mod tests {
         let secret =
             |namespace: Value, name: &str| json!({"kind": "Secret", "namespace": namespace, "name": name});
         let meta = |name: &str| json!({"name": name, "namespace": "garden-dev"});
+        let deleted = json!({"name": "deleted", "namespace": "garden-dev",
+            "deletionTimestamp": "2026-01-01T00:00:00Z"});
         let bucket = |name: &str, seed: &str, namespace: Value| {
             json!({"metadata": {"name": name}, "spec": {"seedName": seed, "provider": {"type": "t", "region": "r"},
                 "credentialsRef": secret(namespace, "backup")}})
@@ -261,9 +268,11 @@ mod tests {
             secret_bindings: store(vec![
                 json!({"metadata": meta("near"), "secretRef": {"name": "cloud"}}),
                 json!({"metadata": meta("far"), "secretRef": {"name": "cloud", "namespace": "garden-other"}}),
+                json!({"metadata": deleted, "secretRef": {"name": "cloud"}}),
             ]),
             credentials_bindings: store(vec![
                 json!({"metadata": meta("near"), "provider": {"type": "t"}, "credentialsRef": secret(json!(null), "account")}),
+                json!({"metadata": deleted, "provider": {"type": "t"}, "credentialsRef": secret(json!(null), "account")}),
                 json!({"metadata": meta("odd"), "provider": {"type": "t"},
                     "credentialsRef": {"kind": "WorkloadIdentity", "name": "account", "namespace": "garden-dev"}}),
             ]),
@@ -304,6 +313,8 @@ mod tests {
         for nothing in [
             json!({"credentialsBindingName": "odd"}),
             json!({"secretBindingName": "missing"}),
+            json!({"secretBindingName": "deleted"}),
+            json!({"credentialsBindingName": "deleted"}),
             json!({}),
         ] {
             assert!(of(nothing).is_empty());

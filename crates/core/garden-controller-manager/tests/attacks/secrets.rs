@@ -158,8 +158,16 @@ async fn a_right_ends_with_its_reason(garden: &Garden) {
     let kind = GroupVersionKind::gvk("security.gardener.cloud", "v1alpha1", "CredentialsBinding");
     let kind = ApiResource::from_gvk_with_plural(&kind, "credentialsbindings");
     let bindings: Api<DynamicObject> = Api::namespaced_with(garden.administrator(), NAMESPACE, &kind);
+    // A finalizer keeps the binding, and no right.
+    let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
+    let kept = finalizers(json!(["example.org/kept"]));
+    garden.patch(&bindings, "bound", kept).await.unwrap();
     bindings.delete("bound", &DeleteParams::default()).await.unwrap();
     becomes_unreadable(b, NAMESPACE, "bound").await;
+    let left = bindings.get("bound").await.unwrap();
+    assert!(left.metadata.deletion_timestamp.is_some());
+    let released = finalizers(Value::Null);
+    garden.patch(&bindings, "bound", released).await.unwrap();
 }
 
 /// The credentials of a seed, and of the former seed whose bucket has the data of a shoot.
