@@ -9,6 +9,7 @@ mod backups;
 mod certificates;
 mod domains;
 mod fairness;
+mod finalizers;
 mod floods;
 #[path = "../garden/mod.rs"]
 mod garden;
@@ -183,6 +184,7 @@ testkit::scenarios! {
         a_member_reports_in_no_name_of_the_garden,
         the_role_for_members_runs_no_workload,
     },
+    finalizers::{a_member_keeps_no_deleted_right},
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
     large::{
         a_shoot_is_small_enough_for_everybody,

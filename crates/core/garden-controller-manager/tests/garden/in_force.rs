@@ -207,23 +207,7 @@ impl Garden {
         in_force("gardenlet-event", || try_create(&reports, report.clone())).await?;
         self.wait_for_policies_of_reports(&reports).await?;
         self.wait_for_policies_of_manager().await?;
-        let members: Api<Role> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
-        in_force("seed-rights", || {
-            let mut role = Role::default();
-            role.metadata.name = Some("gardener.cloud:seed:x".into());
-            try_create(&members, role)
-        })
-        .await?;
-        let configs: Api<ConfigMap> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
-        in_force("project-object-size", || {
-            try_create(&configs, config_map("large", 70_000))
-        })
-        .await?;
-        let reports: Api<Event> = Api::namespaced(self.writer_of_events(NAMESPACE).await?, NAMESPACE);
-        in_force("project-event", || {
-            try_create(&reports, event_in(NAMESPACE, "seed-a"))
-        })
-        .await?;
+        self.wait_for_policies_of_members().await?;
         let reader = self.writer_of_bindings(NAMESPACE).await?;
         let foreign: Api<SecretBinding> = Api::namespaced(reader, NAMESPACE);
         in_force("binding-credentials", || {
@@ -254,6 +238,34 @@ impl Garden {
         })
         .await?;
         self.wait_for_policies_of_deletions().await
+    }
+
+    /// Policies about objects of Kubernetes' own kinds in the namespace of a project.
+    async fn wait_for_policies_of_members(&self) -> Result<()> {
+        let members: Api<Role> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
+        in_force("seed-rights", || {
+            let mut role = Role::default();
+            role.metadata.name = Some("gardener.cloud:seed:x".into());
+            try_create(&members, role)
+        })
+        .await?;
+        in_force("project-finalizer", || {
+            let mut role = Role::default();
+            role.metadata.name = Some("lasting".into());
+            role.metadata.finalizers = Some(vec!["example.org/kept".to_owned()]);
+            try_create(&members, role)
+        })
+        .await?;
+        let configs: Api<ConfigMap> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
+        in_force("project-object-size", || {
+            try_create(&configs, config_map("large", 70_000))
+        })
+        .await?;
+        let reports: Api<Event> = Api::namespaced(self.writer_of_events(NAMESPACE).await?, NAMESPACE);
+        in_force("project-event", || {
+            try_create(&reports, event_in(NAMESPACE, "seed-a"))
+        })
+        .await
     }
 
     /// Policies about Events of a BackupBucket or a ControllerInstallation that the seed does not have.

@@ -1,0 +1,167 @@
+//! An operator withdraws rights and credentials by deletions. A finalizer of a member would keep the deleted
+//! object, and Kubernetes counts the rights of a RoleBinding in deletion.
+
+use api::{gardencore::SecretBinding, security::CredentialsBinding};
+use k8s_openapi::api::{
+    core::v1::ConfigMap,
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused, try_create, until_allowed, until_refused};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const REFUSED: &str = "may not add a finalizer to";
+
+fn finalizers(list: &[&str]) -> Value {
+    json!({"metadata": {"finalizers": list}})
+}
+
+/// A member with the role of the example for operators.
+async fn member(garden: &Garden) -> Client {
+    let example = include_str!("../../../../../docs/operate/examples/project-admin-role.yaml");
+    for document in garden::documents_in(example) {
+        garden.bring(&document).await.unwrap();
+    }
+    garden.client("keeper", &["dev-admins"]).await
+}
+
+/// A grant of the member's own role to a guest.
+fn guest_binding(name: &str, finalizers: &[&str]) -> RoleBinding {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "finalizers": finalizers},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "gardener.cloud:project-admin"},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "guest-of-keeper"}],
+    }))
+    .unwrap()
+}
+
+pub async fn a_member_keeps_no_deleted_right(garden: &Garden) {
+    let member = member(garden).await;
+    let bindings: Api<RoleBinding> = Api::namespaced(member.clone(), NAMESPACE);
+    let administrators: Api<RoleBinding> = garden.admin(NAMESPACE);
+    let params = PostParams::default();
+    until_allowed(|| try_create(&bindings, guest_binding("of-guest", &[]))).await;
+    let kept = guest_binding("kept-from-birth", &["example.org/kept"]);
+    refused(bindings.create(&params, &kept).await.map(drop), REFUSED);
+    let created = bindings.create(&params, &guest_binding("of-guest", &[])).await;
+    allowed(created.map(drop));
+    // The binding of the operator, too.
+    for name in ["of-guest", "project-admin"] {
+        for added in [
+            finalizers(&["example.org/kept"]),
+            finalizers(&["foregroundDeletion"]),
+        ] {
+            refused(garden.patch(&bindings, name, added).await, REFUSED);
+        }
+    }
+    // Dependents of the member would keep the binding.
+    for params in [DeleteParams::foreground(), DeleteParams::orphan()] {
+        let deleted = bindings.delete("of-guest", &params).await;
+        refused(
+            deleted.map(drop),
+            "with propagationPolicy Foreground or Orphan, because dependents would keep the object",
+        );
+    }
+    let configs: Api<ConfigMap> = Api::namespaced(garden.client("guest-of-keeper", &[]).await, NAMESPACE);
+    let write = || try_create(&configs, garden::config_map("of-guest", 1));
+    until_allowed(write).await;
+    allowed(write().await);
+    let deleted = administrators.delete("of-guest", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+    until_refused(write).await;
+    refused(write().await, "cannot create resource \"configmaps\"");
+
+    a_finalizer_from_before_the_policy_is_removed(garden, &bindings, &configs).await;
+    other_kinds_get_no_finalizer(garden, &member).await;
+    for params in [DeleteParams::default(), DeleteParams::background()] {
+        let name = "short-lived";
+        let created = bindings
+            .create(&PostParams::default(), &guest_binding(name, &[]))
+            .await;
+        allowed(created.map(drop));
+        allowed(bindings.delete(name, &params).await.map(drop));
+    }
+}
+
+/// The reason for the policy, and the steps of the runbook.
+async fn a_finalizer_from_before_the_policy_is_removed(
+    garden: &Garden,
+    bindings: &Api<RoleBinding>,
+    configs: &Api<ConfigMap>,
+) {
+    let administrators: Api<RoleBinding> = garden.admin(NAMESPACE);
+    let early = guest_binding("early", &["example.org/early", "example.org/kept"]);
+    let created = administrators.create(&PostParams::default(), &early).await;
+    allowed(created.map(drop));
+    let write = || try_create(configs, garden::config_map("of-guest", 1));
+    until_allowed(write).await;
+    // Writes beside the finalizers pass, and so does the removal of a finalizer.
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    allowed(garden.patch(bindings, "early", label.clone()).await);
+    allowed(
+        garden
+            .patch(bindings, "early", finalizers(&["example.org/kept"]))
+            .await,
+    );
+    let exchanged = finalizers(&["example.org/other"]);
+    refused(garden.patch(bindings, "early", exchanged).await, REFUSED);
+
+    let deleted = administrators.delete("early", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+    let left = administrators.get("early").await.unwrap();
+    assert!(left.metadata.deletion_timestamp.is_some());
+    // Kubernetes counts the right.
+    allowed(write().await);
+    allowed(garden.patch(&administrators, "early", finalizers(&[])).await);
+    until_refused(write).await;
+    refused(write().await, "cannot create resource \"configmaps\"");
+}
+
+/// Roles, and the bindings to credentials.
+async fn other_kinds_get_no_finalizer(garden: &Garden, member: &Client) {
+    let params = PostParams::default();
+    let roles: Api<Role> = Api::namespaced(member.clone(), NAMESPACE);
+    let role = |list: &[&str]| -> Role {
+        serde_json::from_value(json!({"metadata": {"name": "lasting", "finalizers": list}, "rules": []}))
+            .unwrap()
+    };
+    let secret: Api<SecretBinding> = Api::namespaced(member.clone(), NAMESPACE);
+    let secret_binding = |list: &[&str]| {
+        let mut binding = garden::secret_binding("lasting", "", "lasting");
+        binding.metadata.finalizers = Some(list.iter().map(|&name| name.to_owned()).collect());
+        binding
+    };
+    let credentials: Api<CredentialsBinding> = Api::namespaced(member.clone(), NAMESPACE);
+    let credentials_binding = |list: &[&str]| -> CredentialsBinding {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lasting", "finalizers": list}, "provider": {"type": "local"},
+            "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "lasting", "namespace": NAMESPACE},
+        }))
+        .unwrap()
+    };
+    let own = ["example.org/kept"];
+    refused(roles.create(&params, &role(&own)).await.map(drop), REFUSED);
+    refused(
+        secret.create(&params, &secret_binding(&own)).await.map(drop),
+        REFUSED,
+    );
+    let created = credentials.create(&params, &credentials_binding(&own)).await;
+    refused(created.map(drop), REFUSED);
+
+    allowed(roles.create(&params, &role(&[])).await.map(drop));
+    let created = secret.create(&params, &secret_binding(&[])).await;
+    allowed(created.map(drop));
+    let created = credentials.create(&params, &credentials_binding(&[])).await;
+    allowed(created.map(drop));
+    refused(garden.patch(&roles, "lasting", finalizers(&own)).await, REFUSED);
+    refused(garden.patch(&secret, "lasting", finalizers(&own)).await, REFUSED);
+    refused(
+        garden.patch(&credentials, "lasting", finalizers(&own)).await,
+        REFUSED,
+    );
+}
