@@ -22,7 +22,10 @@ use runtime::{
 use serde_json::json;
 
 use super::{
-    namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, pod_restriction, verdict},
+    namespace::{
+        MADE_FOR, Verdict, desired_namespace, name_of, obstacle, pod_restriction, remaining_finalizers,
+        verdict,
+    },
     quota,
 };
 use crate::{Context, MANAGER};
@@ -123,6 +126,13 @@ impl Reconciler<Project> for ProjectController {
         // must not be deleted.
         if found.annotations().get(MADE_FOR) != project.uid().as_ref() {
             return Ok(Next::Change);
+        }
+        if let Some(why) = remaining_finalizers(&found) {
+            let note = format!("the project stays until namespace {name} is gone: {why}");
+            self.context
+                .events
+                .answer_with_warning(project.as_ref(), "ProjectInUse", &note)
+                .await;
         }
         apply::delete(&self.context.garden.cluster_wide::<Namespace>(), &name).await?;
         Ok(Next::After(BLOCKED_REQUEUE))

@@ -22,6 +22,8 @@ const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
 /// The strictest standard: no privileges, no host namespaces, no volumes of the host. Policy
 /// `garden-controller-manager-namespace` lets this process write no other value.
 const RESTRICTED: &str = "restricted";
+/// Condition of a namespace in deletion: objects with finalizers are left.
+const FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
 
 /// Whether a project may use the wanted namespace.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,6 +50,17 @@ pub fn name_of(project: &Project) -> String {
         .clone()
         .filter(|n| !n.is_empty())
         .unwrap_or_else(|| format!("garden-{}", project.name_any()))
+}
+
+/// The report of Kubernetes about finalizers that keep a namespace in deletion.
+#[must_use]
+pub(super) fn remaining_finalizers(namespace: &Namespace) -> Option<&str> {
+    namespace.metadata.deletion_timestamp.as_ref()?;
+    let conditions = namespace.status.as_ref()?.conditions.as_ref()?;
+    let remaining = conditions
+        .iter()
+        .find(|condition| condition.type_ == FINALIZERS_REMAINING && condition.status == "True")?;
+    remaining.message.as_deref()
 }
 
 /// The namespace to create for a project without a namespace. Users of a project cannot write namespaces: the

@@ -100,3 +100,20 @@ fn pods_of_a_project_are_restricted() {
         assert_eq!(pod_restriction(&open), Some(patch.clone()));
     }
 }
+
+#[test]
+fn finalizers_that_keep_a_namespace_are_known() {
+    let judge = |deleted: Option<&str>, kind: &str, status: &str| {
+        let condition = json!({"type": kind, "status": status, "message": "x/y in 1 resource instances"});
+        let metadata = json!({"name": "garden-dev", "deletionTimestamp": deleted});
+        let body = json!({"metadata": metadata, "status": {"conditions": [condition]}});
+        let namespace: Namespace = serde_json::from_value(body).unwrap();
+        remaining_finalizers(&namespace).map(str::to_owned)
+    };
+    let (deleted, kind) = (Some("2026-01-01T00:00:00Z"), "NamespaceFinalizersRemaining");
+    let known = judge(deleted, kind, "True");
+    assert_eq!(known.as_deref(), Some("x/y in 1 resource instances"));
+    assert_eq!(judge(deleted, kind, "False"), None);
+    assert_eq!(judge(deleted, "NamespaceContentRemaining", "True"), None);
+    assert_eq!(judge(None, kind, "True"), None);
+}

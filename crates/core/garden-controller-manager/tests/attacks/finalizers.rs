@@ -102,7 +102,7 @@ async fn a_finalizer_from_before_the_policy_is_removed(
     until_allowed(write).await;
     // Writes beside the finalizers pass, and so does the removal of a finalizer.
     let label = json!({"metadata": {"labels": {"x": "y"}}});
-    allowed(garden.patch(bindings, "early", label.clone()).await);
+    allowed(garden.patch(bindings, "early", label).await);
     allowed(
         garden
             .patch(bindings, "early", finalizers(&["example.org/kept"]))

@@ -52,6 +52,7 @@ testkit::scenarios! {
     a_shoot_without_seed_says_so,
     a_namespace_that_was_there_is_not_taken,
     projects::{
+        a_finalizer_that_keeps_a_deleted_project_is_reported,
         a_lost_label_of_a_namespace_comes_back,
         a_member_runs_no_pod_in_the_garden,
         each_kind_that_members_create_is_bounded,

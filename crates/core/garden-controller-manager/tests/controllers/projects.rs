@@ -6,20 +6,23 @@ use api::gardencore::{Project, ProjectPhase};
 use garden_controller_manager::config::KUBERNETES_RESOURCES;
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingAdmissionPolicy,
-    core::v1::{ConfigMap, Namespace, Pod, ResourceQuota, ServiceAccount},
+    core::v1::{ConfigMap, Namespace, Pod, ResourceQuota, Secret, ServiceAccount},
+    events::v1::Event,
     rbac::v1::{ClusterRole, PolicyRule},
 };
 use kube::{
     Api, ResourceExt,
-    api::PostParams,
+    api::{DeleteParams, ListParams, PostParams},
     core::ApiResource,
     discovery::{ApiGroup, Discovery, Scope, verbs},
 };
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use crate::{
+    SOON,
     garden::{self, Garden, allowed, refused},
-    until,
+    gone, until,
 };
 
 /// Label of a namespace: the standard that each Pod must meet.
@@ -243,4 +246,42 @@ pub async fn no_project_gets_the_namespace_of_a_seed(garden: &Garden) {
     until(&projects, "late-bird", phase(ProjectPhase::Failed)).await;
     let quotas: Api<ResourceQuota> = garden.admin("seed-orchard");
     assert!(quotas.get_opt("gardener").await.unwrap().is_none());
+}
+
+/// A member or a tool has set the finalizer. Without a report, the Project stays for no visible reason.
+pub async fn a_finalizer_that_keeps_a_deleted_project_is_reported(garden: &Garden) {
+    let projects: Api<Project> = Api::all(garden.administrator());
+    let wanted = garden::project_of("tenacious", None);
+    allowed(garden.apply(&projects, "tenacious", wanted).await);
+    is_ready(&projects, "tenacious").await;
+    let secrets: Api<Secret> = garden.admin("garden-tenacious");
+    let metadata = json!({"name": "kept", "finalizers": ["example.org/tenacious"]});
+    let secret: Secret = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+    let created = secrets.create(&PostParams::default(), &secret).await;
+    allowed(created.map(drop));
+    let deleted = projects.delete("tenacious", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+
+    let events: Api<Event> = garden.admin("default");
+    eventually("the finalizer is reported", SOON, || async {
+        let all = events.list(&ListParams::default()).await;
+        let all = all.map_err(|error| error.to_string())?;
+        let is_report = |event: &Event| {
+            event.reason.as_deref() == Some("ProjectInUse")
+                && event
+                    .note
+                    .as_deref()
+                    .is_some_and(|note| note.contains("example.org/tenacious"))
+        };
+        all.items
+            .iter()
+            .any(is_report)
+            .then_some(())
+            .ok_or_else(|| "no Event ProjectInUse".to_owned())
+    })
+    .await
+    .unwrap();
+    let released = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&secrets, "kept", released).await);
+    gone(&projects, "tenacious").await;
 }
