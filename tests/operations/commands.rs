@@ -129,6 +129,10 @@ const SHOWS_NOTHING: &[&str] = &[
     "kubectl get namespaces -l gardener.cloud/role=shoot",
 ];
 
+/// Commands whose answer must be empty: the steps before have removed each object.
+const NOTHING_LEFT: &[&str] =
+    &["kubectl -n garden-dev get rolebindings -l 'gardener.cloud/role!=seed-rights'"];
+
 /// What a command must leave in the Shoot, and where. The first ones are those of the runbook for a dead
 /// seed.
 const LEAVES: &[(&str, &str, &str)] = &[
@@ -374,6 +378,11 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     if text.contains("apply -f docs/operate/examples/") {
         states::an_example_can_be_applied(garden, text).await?;
     }
+    prepare_state(garden, text).await
+}
+
+/// The same for the Project, and for reports of garden-controller-manager and gardenlets.
+async fn prepare_state(garden: &Desk, text: &str) -> Result<()> {
     if text.contains("wait project dev") {
         states::a_project_is_ready(garden).await?;
     }
@@ -382,6 +391,9 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     }
     if text.contains("settledSeedName") {
         states::a_move_ends(garden, text).await?;
+    }
+    if text.contains("delete rolebindings") {
+        states::no_binding_is_created(garden).await?;
     }
     if text.contains(".status.formerSeeds") {
         states::a_seed_cleans_up(garden).await?;
@@ -416,6 +428,10 @@ async fn type_in(desk: &Desk, text: &str) -> Result<()> {
     }
     let ProgramOutput { success, out, err } = desk.run("bash", &["-c", text]).await?;
     ensure!(success, "{out}{err}");
+    if NOTHING_LEFT.contains(&text) {
+        ensure!(out.trim().is_empty(), "it shows {out}");
+        return Ok(());
+    }
     let asks = (text.contains(" get ") || text.contains(" describe ")) && !SHOWS_NOTHING.contains(&text);
     // A server without nodes has none to show.
     ensure!(
@@ -468,6 +484,7 @@ async fn every_documented_command_works() {
 fn what_is_not_run_and_what_is_looked_for_is_still_documented() {
     let commands = documents::commands();
     let looked_for = SHOWS.iter().map(|(text, _)| text);
+    let looked_for = looked_for.chain(NOTHING_LEFT);
     for text in looked_for.chain(LEAVES.iter().map(|(text, ..)| text)) {
         assert!(commands.iter().any(|command| command.text == *text), "{text}");
     }

@@ -32,11 +32,11 @@ fn event(name: &str, reporter: &str, reason: &str) -> Value {
         "reason": reason, "message": "m", "type": "Warning"})
 }
 
-/// A right of a member of the project.
+/// A right of a member of the project, with a finalizer of the member.
 fn binding_of_member() -> Value {
     let group = "rbac.authorization.k8s.io";
     json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-        "metadata": {"name": "of-member", "namespace": "garden-dev"},
+        "metadata": {"name": "of-member", "namespace": "garden-dev", "finalizers": ["example.org/kept"]},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
         "subjects": [{"apiGroup": group, "kind": "User", "name": "member"}]})
 }
@@ -99,7 +99,7 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
             event("e", "garden-controller-manager", "HibernationScheduleInvalid"),
         ),
         (
-            "-n garden-dev get rolebindings",
+            "-n garden-dev get rolebindings -o wide",
             Cluster::Garden,
             binding_of_member(),
         ),
@@ -263,6 +263,26 @@ pub async fn an_example_can_be_applied(garden: &Desk, apply: &str) -> Result<()>
     eventually("the example is accepted", IN_FORCE_WITHIN, || async {
         let said = garden.run("bash", &["-c", &dry_run]).await?;
         said.or_fail(apply).map(drop)
+    })
+    .await
+}
+
+/// A member creates RoleBindings while an operator deletes RoleBindings.
+pub async fn no_binding_is_created(garden: &Desk) -> Result<()> {
+    let args = [
+        "-n",
+        "garden-dev",
+        "create",
+        "rolebinding",
+        "late",
+        "--clusterrole=view",
+        "--user=member",
+        "--dry-run=server",
+    ];
+    eventually("the quota refuses a RoleBinding", IN_FORCE_WITHIN, || async {
+        let said = garden.run("kubectl", &args).await?;
+        ensure!(said.err.contains("quota: stop"), "{}{}", said.out, said.err);
+        anyhow::Ok(())
     })
     .await
 }
