@@ -13,6 +13,9 @@ const SEED: &str = "crates/core/api/src/gardencore/seed/owner_checks.rs";
 const ETCD: &str = "crates/core/api/src/druid/backup.rs";
 const SIDECAR: &str = "crates/components/etcd-backup-restore/src/owner/flags.rs";
 const PAGE: &str = "docs/understand/ownership.md";
+const GARDENLET: &str = "crates/core/gardenlet/src/config.rs";
+const GARDENLET_VALUES: &str = "charts/gardenlet/values.yaml";
+const SHOOT_STATE_PAGE: &str = "docs/understand/shoot-state.md";
 const EDGE: &str = "charts/seed/files/haproxy.cfg";
 const EDGE_FENCE: &str = "charts/seed/files/fence.lua";
 
@@ -123,7 +126,7 @@ const OWNER_CHECKS: [(&str, &[RepeatedAt]); 7] = [
 ];
 
 /// Further numbers, by name.
-const NUMBERS: [(&str, &[RepeatedAt]); 6] = [
+const NUMBERS: [(&str, &[RepeatedAt]); 9] = [
     (
         "seconds of silence after which a seed is unknown",
         &[
@@ -174,10 +177,10 @@ const NUMBERS: [(&str, &[RepeatedAt]); 6] = [
         &[
             ("crates/core/parts/src/settings.rs", "            dns_ttl: #,"),
             (
-                "crates/core/gardenlet/src/config.rs",
+                GARDENLET,
                 "default_value_t = #, value_parser = clap::value_parser!(i64)",
             ),
-            ("charts/gardenlet/values.yaml", "dnsTTLSeconds: #\n"),
+            (GARDENLET_VALUES, "dnsTTLSeconds: #\n"),
         ],
     ),
     (
@@ -189,6 +192,39 @@ const NUMBERS: [(&str, &[RepeatedAt]); 6] = [
         &[
             (EDGE_FENCE, "\"shoot-tried\" }, #\n"),
             (EDGE, "server-template kube-apiserver 1-# "),
+        ],
+    ),
+    (
+        "seconds without a further change after which a ShootState is written",
+        &[
+            (
+                GARDENLET,
+                "default_value = \"#s\", value_parser = duration)]\n    pub shoot_state_sync_delay",
+            ),
+            (GARDENLET_VALUES, "shootStateSyncDelay: #s\n"),
+            (SHOOT_STATE_PAGE, "`--shoot-state-sync-delay` | #s |"),
+        ],
+    ),
+    (
+        "seconds after the first change after which a ShootState is written",
+        &[
+            (
+                GARDENLET,
+                "default_value = \"#s\", value_parser = duration)]\n    pub shoot_state_sync_max_delay",
+            ),
+            (GARDENLET_VALUES, "shootStateSyncMaxDelay: #s\n"),
+            (SHOOT_STATE_PAGE, "`--shoot-state-sync-max-delay` | #s |"),
+        ],
+    ),
+    (
+        "minutes between two comparisons of a ShootState",
+        &[
+            (
+                GARDENLET,
+                "default_value = \"#m\", value_parser = duration)]\n    pub shoot_state_sync_period",
+            ),
+            (GARDENLET_VALUES, "shootStateSyncPeriod: #m\n"),
+            (SHOOT_STATE_PAGE, "`--shoot-state-sync-period` | #m |"),
         ],
     ),
 ];
