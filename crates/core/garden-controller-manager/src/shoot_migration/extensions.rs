@@ -31,11 +31,11 @@ pub struct Extensions {
 }
 
 /// A reason, and a description of the missing extension.
-pub(super) type Obstacle = (&'static str, String);
+pub(super) type ExtensionObstacle = (&'static str, String);
 
 impl Extensions {
     /// The extension that the destination lacks, if any.
-    pub(super) fn obstacle(&self, shoot: &Shoot, seed: &Seed) -> Option<Obstacle> {
+    pub(super) fn obstacle(&self, shoot: &Shoot, seed: &Seed) -> Option<ExtensionObstacle> {
         if self.registrations.is_empty() {
             return None;
         }

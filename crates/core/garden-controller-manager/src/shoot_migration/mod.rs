@@ -10,7 +10,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `preflight` | the obstacles, in the order in which users fix them |
+//! | `preflight` | the obstacles, in the order in which users fix them, and which obstacles pass without an edit |
 //! | `extensions` | the providers that the shoot needs, and the extensions of the destination |
 //! | `seed_defaults` | the values from a seed that the destination must provide equally |
 //! | `planned_move_checks` | the list of the checks that a takeover skips: the rows up to `pending_edit` |
@@ -65,5 +65,5 @@ pub use controller::run;
 pub(crate) use dry_run::{is_name as is_seed_name, judge_unrequested};
 pub use extensions::Extensions;
 pub(crate) use forced_move::{ForcedMove, awaits_force, forced_move};
-pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};
+pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Obstacle, Verdict, judge, wanted_move};
 pub(crate) use reading::{cloud_profile, read, write};

@@ -1,5 +1,7 @@
 //! The preflight: pure decisions.
 
+use std::time::Duration;
+
 use api::{
     constants::{
         LEFTOVER_NAMESPACES,
@@ -34,6 +36,10 @@ pub(super) const SOURCE_ENTRY_LEFT: &str = "SourceBackupEntryNotDeleted";
 /// The reason of a move while the bucket of the source is not ready.
 pub(super) const SOURCE_BUCKET_NOT_READY: &str = "SourceBackupBucketNotReady";
 
+/// Pause between checks of a destination that is expected to recover. Only its Seed is watched, not all
+/// inputs of the preflight.
+const RECHECK_OF_DESTINATION: Duration = Duration::from_secs(60);
+
 /// A requested move, and its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'a> {
@@ -62,12 +68,23 @@ pub struct Verdict {
     pub message: String,
 }
 
+/// An obstacle, as a sentence, and whether the obstacle disappears without an edit of a user. This type alone
+/// decides whether a takeover waits or is refused. The error codes of a report follow from the type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Permanent: the user must repeat the request after the obstacle is gone.
+    Final(String),
+    /// The obstacle may disappear without action within this time.
+    Passing(String, Duration),
+}
+
 impl Verdict {
-    /// Error codes of the verdict: without an edit of a user if a seed is only not ready yet.
+    /// The obstacle; `None` if the move may begin. A reason that is not listed here is final.
     #[must_use]
-    pub fn codes(&self) -> Vec<ErrorCode> {
+    pub fn obstacle(&self) -> Option<Obstacle> {
+        let sentence = || self.message.trim_end_matches('.').to_owned();
         match self.reason {
-            _ if self.ready => Vec::new(),
+            _ if self.ready => None,
             "DestinationSeedNotReady"
             | "DestinationSeedNotHealthy"
             | "DestinationBackupBucketNotReady"
@@ -78,16 +95,22 @@ impl Verdict {
             | FULL
             | SEED_EMERGENCY_STOP
             | SHOOT_NOT_RECONCILED
-            | BUSY => vec![ErrorCode::ErrRetryableInfraDependencies],
-            WEBHOOKS_ON_LEASES => vec![ErrorCode::ErrProblematicWebhook],
-            _ => vec![ErrorCode::ErrConfigurationProblem],
+            | BUSY => Some(Obstacle::Passing(sentence(), RECHECK_OF_DESTINATION)),
+            _ => Some(Obstacle::Final(sentence())),
         }
     }
 
-    /// Whether the obstacle is expected to disappear without an edit of a user.
+    /// Error codes of the verdict for a report: an edit of a user is needed unless the obstacle is passing.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
-        self.codes() == [ErrorCode::ErrRetryableInfraDependencies]
+    pub fn codes(&self) -> Vec<ErrorCode> {
+        match self.obstacle() {
+            None => Vec::new(),
+            Some(Obstacle::Passing(..)) => vec![ErrorCode::ErrRetryableInfraDependencies],
+            Some(Obstacle::Final(_)) if self.reason == WEBHOOKS_ON_LEASES => {
+                vec![ErrorCode::ErrProblematicWebhook]
+            }
+            Some(Obstacle::Final(_)) => vec![ErrorCode::ErrConfigurationProblem],
+        }
     }
 }
 

@@ -237,6 +237,33 @@ fn a_destination_with_a_control_plane_that_no_process_cleans_up_is_refused() {
     );
 }
 
+/// A takeover waits for a passing obstacle, and is refused for any other obstacle. The report follows.
+#[test]
+fn the_obstacle_decides_and_the_code_follows() {
+    let verdict = |ready, reason| Verdict {
+        ready,
+        reason,
+        message: "Condition GardenletReady is Unknown.".to_owned(),
+    };
+    let sentence = || "Condition GardenletReady is Unknown".to_owned();
+    assert_eq!(verdict(true, "DestinationSeedReady").obstacle(), None);
+    assert!(verdict(true, "DestinationSeedReady").codes().is_empty());
+    for reason in ["DestinationSeedNotReady", SOURCE_BUCKET_NOT_READY, FULL, BUSY] {
+        let found = verdict(false, reason);
+        let passing = Obstacle::Passing(sentence(), RECHECK_OF_DESTINATION);
+        assert_eq!(found.obstacle(), Some(passing), "{reason}");
+        assert_eq!(found.codes(), [ErrorCode::ErrRetryableInfraDependencies]);
+    }
+    for (reason, code) in [
+        ("DestinationSeedNotFound", ErrorCode::ErrConfigurationProblem),
+        (WEBHOOKS_ON_LEASES, ErrorCode::ErrProblematicWebhook),
+    ] {
+        let found = verdict(false, reason);
+        assert_eq!(found.obstacle(), Some(Obstacle::Final(sentence())), "{reason}");
+        assert_eq!(found.codes(), [code]);
+    }
+}
+
 #[test]
 fn a_code_says_whether_somebody_must_edit_something() {
     let codes = |change: fn(&mut World)| judged(change).unwrap().codes();

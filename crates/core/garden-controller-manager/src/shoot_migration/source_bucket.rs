@@ -50,6 +50,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::shoot_migration::Obstacle;
 
     fn last(type_: &str, state: &str) -> Value {
         json!({"type": type_, "state": state, "progress": 5, "description": "d", "lastUpdateTime": "2026-01-01T00:00:00Z"})
@@ -100,7 +101,7 @@ mod tests {
                 "{}",
                 verdict.message
             );
-            assert!(verdict.is_passing());
+            assert!(matches!(verdict.obstacle(), Some(Obstacle::Passing(..))));
         }
     }
 

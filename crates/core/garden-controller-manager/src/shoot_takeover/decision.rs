@@ -36,22 +36,18 @@ use super::{
     host_clock,
     next_step::{Decision, Request, consent},
     obstacle::{
-        Facts, Obstacle, STALLED_AFTER, is_failing, route, route_after_recovery, source_is_dead,
-        states_source_is_off,
+        Facts, STALLED_AFTER, is_failing, route, route_after_recovery, source_is_dead, states_source_is_off,
     },
     renewal,
     sightings::Silence,
 };
-use crate::shoot_migration::{ForcedMove, forced_move, wanted_move};
+use crate::shoot_migration::{ForcedMove, Obstacle, forced_move, wanted_move};
 
 /// Longest requeue interval, for any calculated time; the shortest is [`AT_LEAST`].
 const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// Pause between checks of the source while a planned move by force waits for a slot at the destination.
 const RECHECK_OF_SOURCE: Duration = Duration::from_secs(60);
-/// Pause between checks of a destination that is expected to recover. Only its Seed is watched, not all
-/// inputs of the preflight.
-const RECHECK_OF_DESTINATION: Duration = Duration::from_secs(60);
 
 /// The next step.
 #[must_use]
@@ -124,11 +120,11 @@ fn on_request(facts: &Facts<'_>) -> Decision {
         Ok(route) => route,
         Err(why) => return Decision::Refuse(Request::Takeover, why),
     };
-    match source_is_dead(facts, ApprovedBy::Operator) {
+    let may_begin = source_is_dead(facts, ApprovedBy::Operator).and_then(|()| route(facts).map(drop));
+    match may_begin {
         Err(Obstacle::Final(why)) => Decision::Refuse(Request::Takeover, why),
+        // The constraint ReadyForMigration reports what the destination lacks.
         Err(Obstacle::Passing(_, left)) => wait(left),
-        // The constraint ReadyForMigration reports the missing condition.
-        Ok(()) if route(facts).is_err() => wait(RECHECK_OF_DESTINATION),
         Ok(()) => {
             let stated = if facts.source_is_off() {
                 format!(" and stated that no process of seed {from} runs any more")
@@ -225,8 +221,10 @@ fn hand_over(facts: &Facts<'_>, approval: &OwnershipApproval) -> Decision {
     if let Err(Obstacle::Passing(_, left)) = source_is_dead(facts, approval.by) {
         return wait(left);
     }
-    let Ok((_, to, now)) = route(facts) else {
-        return wait(RECHECK_OF_DESTINATION);
+    let (to, now) = match route(facts) {
+        Ok((_, to, now)) => (to, now),
+        Err(Obstacle::Passing(_, left)) => return wait(left),
+        Err(Obstacle::Final(why)) => return Decision::Withdraw(why),
     };
     let consent = Approval {
         from: now.now.clone(),

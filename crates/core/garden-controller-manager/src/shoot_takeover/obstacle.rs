@@ -16,7 +16,7 @@ use placement::{
 };
 
 use super::{host_clock, next_step::consent, servers, sightings::Silence};
-use crate::shoot_migration::{Verdict, wanted_move};
+use crate::shoot_migration::{Obstacle, Verdict, wanted_move};
 
 /// An operation without progress for this long is stuck: much longer than any task between two writes of its
 /// progress.
@@ -66,21 +66,44 @@ pub fn states_source_is_off(shoot: &Shoot) -> bool {
     value.is_some_and(|value| value == FORCE_RESTORE_SOURCE_IS_OFF)
 }
 
-/// Why not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
-    /// Permanent: the user must repeat the request after the obstacle is gone.
-    Final(String),
-    /// The obstacle may disappear without action within this time.
-    Passing(String, Duration),
-}
+/// The source, the destination and the ownership of a takeover.
+pub type TakeoverRoute<'a> = (&'a str, &'a str, Ownership<String>);
 
-/// The route and the ownership of a takeover, or the obstacle that prevents every takeover regardless of the
-/// requester.
+/// The route of a takeover, or the obstacle that prevents every takeover regardless of the requester.
 ///
 /// # Errors
-/// A sentence that names the obstacle.
-pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<String>), String> {
+/// [`Obstacle::Passing`] while the destination is temporarily not ready.
+pub fn route<'a>(facts: &Facts<'a>) -> Result<TakeoverRoute<'a>, Obstacle> {
+    let route = route_between_seeds(facts).map_err(Obstacle::Final)?;
+    check_destination(facts)?;
+    Ok(route)
+}
+
+/// Like [`route`], also while the destination is temporarily not ready. The source stays dead meanwhile, so
+/// neither a request nor an approval may be lost. Examples are a destination that is restarted, or that still
+/// cleans up after an earlier move.
+///
+/// # Errors
+/// A sentence that names a final obstacle.
+pub fn route_after_recovery<'a>(facts: &Facts<'a>) -> Result<TakeoverRoute<'a>, String> {
+    let route = route_between_seeds(facts)?;
+    match check_destination(facts) {
+        Ok(()) | Err(Obstacle::Passing(..)) => Ok(route),
+        Err(Obstacle::Final(why)) => Err(why),
+    }
+}
+
+/// The verdict of the preflight on the destination.
+fn check_destination(facts: &Facts<'_>) -> Result<(), Obstacle> {
+    let Some(verdict) = facts.verdict else {
+        let why = "it was not judged whether the destination can take it";
+        return Err(Obstacle::Final(why.to_owned()));
+    };
+    verdict.obstacle().map_or(Ok(()), Err)
+}
+
+/// The route by the Shoot and the two Seeds, without the verdict on the destination.
+fn route_between_seeds<'a>(facts: &Facts<'a>) -> Result<TakeoverRoute<'a>, String> {
     let shoot = facts.shoot;
     if shoot.metadata.deletion_timestamp.is_some() {
         return Err("the shoot is being deleted".to_owned());
@@ -130,11 +153,7 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
              shoot's ShootState has them all the same, set that constraint by hand"
         ));
     }
-    match facts.verdict {
-        Some(verdict) if verdict.ready => Ok((from, to, now)),
-        Some(verdict) => Err(verdict.message.trim_end_matches('.').to_owned()),
-        None => Err("it was not judged whether the destination can take it".to_owned()),
-    }
+    Ok((from, to, now))
 }
 
 /// Names the Seed without owner checks: without these checks two control planes could write. The source needs
@@ -158,29 +177,6 @@ fn without_owner_checks(facts: &Facts<'_>, from: &str, to: &str) -> Option<Strin
         "without a fence two control planes could write: seed {name} does not say in DNS which shoots are its own \
          (spec.settings.ownerChecks.enabled, on both seeds, before the source fails){remedy}"
     ))
-}
-
-/// The verdict once the destination has recovered.
-static RECOVERED: Verdict = Verdict {
-    ready: true,
-    reason: "DestinationSeedReady",
-    message: String::new(),
-};
-
-/// Like [`route`], also while the destination is temporarily not ready. The source stays dead meanwhile, so
-/// neither a request nor an approval may be lost. Examples are a destination that is restarted, or that still
-/// cleans up after an earlier move.
-///
-/// # Errors
-/// As [`route`].
-pub fn route_after_recovery<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<String>), String> {
-    match facts.verdict {
-        Some(verdict) if verdict.is_passing() => route(&Facts {
-            verdict: Some(&RECOVERED),
-            ..*facts
-        }),
-        _ => route(facts),
-    }
 }
 
 /// The text for an etcd of the source that waiting cannot fence; `None` if waiting can. See

@@ -86,6 +86,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::shoot_migration::Obstacle;
 
     fn bucket(credentials: &Value) -> BackupBucket {
         let spec =
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn the_message_names_the_secret_and_the_remedy() {
         let verdict = not_found("b", "a", "seed-a", "s");
-        assert!(!verdict.is_passing());
+        assert!(matches!(verdict.obstacle(), Some(Obstacle::Final(_))));
         for words in [
             "Secret seed-a/s of BackupBucket b does not exist",
             "create the Secret",
