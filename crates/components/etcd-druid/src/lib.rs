@@ -2,8 +2,24 @@
 //!
 //! An Etcd becomes a StatefulSet with etcd and etcd-backup-restore, and Services for both; an Etcd with
 //! `spec.backup.sourceStore` becomes a Job that copies backups (R17-24 to R17-29). All these objects are
-//! deleted with the Etcd, data included. Obstacles are reported in `status.lastErrors`, with a code and a
-//! sentence.
+//! deleted with the Etcd, data included unless annotation `keep-volume` is set. Obstacles are reported in
+//! `status.lastErrors`, with a code and a sentence.
+//!
+//! | file | content |
+//! |---|---|
+//! | `controller` | reads, decides and writes |
+//! | `wanted` | a validated Etcd with all defaults |
+//! | `objects` | the objects of an Etcd; `ensure` applies the objects |
+//! | `observed` | reads the existing objects |
+//! | `status` | the status, from the observed objects |
+//! | `sidecar` | the state of etcd-backup-restore; `copying`: the progress of a copy |
+//! | `health` | alarm NOSPACE at the probe port of etcd |
+//! | `rollout` | restarts pods whose template changed |
+//! | `retry` | replaces pods and Jobs that failed several times; `containers`: containers of a pod |
+//! | `retained_volume` | volumes that outlive their Etcd |
+//! | `cleanup` | deletes the objects of an Etcd |
+//! | `news` | the Events of an Etcd |
+//! | `flags` | the command line; `bytes`: quantities; `names`: names, labels, ports |
 
 mod bytes;
 mod cleanup;

@@ -10,6 +10,19 @@
 //! | `machine-class` | keeps a class for as long as a Machine needs the class |
 //! | `machine-safety` | deletes instances that certainly have no Machine |
 //!
+//! The controllers are the folders of these names. Shared files:
+//!
+//! | file | content |
+//! |---|---|
+//! | `driver`, `cloud` | the interface to a cloud, and the calls under the permit |
+//! | `context` | the inputs of all controllers, with the default timeouts (`Timing`) |
+//! | `process` | the process: flags, lock, owner check; `names` starts the controllers |
+//! | `feed`, `reach` | the shared watch of a kind, and whether the API of the shoot answers |
+//! | `isolation`, `outgoing` | Machines of an isolated zone, and the taint of Nodes that are about to go |
+//! | `owners`, `removal` | adoption of restored objects, and the deletion of exactly a read object |
+//! | `phase`, `constants` | the phases of a Machine, and names in objects |
+//! | `merge_patch`, `hex` | merge patches, bytes as text |
+//!
 //! Promises of this crate
 //! - An instance is created only for a Machine that never had an instance (R7-03): a restored Machine or
 //!   instance is recognised and adopted, whichever manager created the instance.

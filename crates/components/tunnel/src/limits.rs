@@ -1,4 +1,12 @@
-//! All limits in one place: the resources and the time that a peer may take.
+//! All limits in one place: the resources and the time that a peer may take. No flag changes these limits.
+//!
+//! | limits | used by |
+//! |---|---|
+//! | `STREAMS` to `HANDSHAKES` | bytes and connections of server and agent |
+//! | `HANDSHAKE` to `IDLE` | waits of server and agent |
+//! | `FIRST_PAUSE`, `LONGEST_PAUSE` | the back-off of an agent; the first also the pause of both listeners |
+//! | `LOOK_UP_EVERY`, `LOOK_UPS` | when an agent follows the name of the API |
+//! | `CONNECTIONS` to `HOLD_AGAIN` | the proxy on a machine (`api_proxy`) |
 
 use std::time::Duration;
 
@@ -47,10 +55,11 @@ pub const ALIVE_WITHIN: Duration = Duration::from_secs(5);
 /// Timeout of a connection without traffic. Equal to the timeout of the seed's edge for a silent user
 /// connection (`charts/seed/files/haproxy.cfg`), so that the tunnel never cuts off `kubectl logs -f` first.
 pub const IDLE: Duration = Duration::from_secs(65 * 60);
-/// Pause of an agent after the first failure; doubles up to [`LONGEST_PAUSE`].
+/// Pause of an agent after the first failure; doubles up to [`LONGEST_PAUSE`]. The listeners of the server
+/// and of the proxy of a machine make the same pause after a failed accept.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause of an agent. Shorter than the time that nodes may wait during a move, long enough to spare
-/// the edge.
+/// the edge. A connection that lasted longer ends the back-off: the next pause is [`FIRST_PAUSE`].
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Interval in which an agent checks whether the API's name still leads to the connected address.
 pub const LOOK_UP_EVERY: Duration = Duration::from_secs(5);

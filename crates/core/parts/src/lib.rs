@@ -5,9 +5,31 @@
 //! the external systems that each task may change ([`PartTask`]). A part stores no state: each verb receives
 //! its inputs, the [`Facts`] of the shoot or only the [`Residency`] in this seed. A task that records or
 //! reads a finding of a move receives the finding, too ([`MoveFindings`]). Every method may run again at any
-//! time (I5), ends within a bound and waits by watching. Outside the seed and the garden, a method changes
-//! objects only through extension resources (I9). Pure functions decide the content of each write; the tests
-//! cover these functions.
+//! time (I5), ends within a bound and waits by watching. Beside the seed, the garden and the API of the
+//! shoot, a method changes objects only through extension resources (I9). Pure functions decide the content
+//! of each write; the tests cover these functions.
+//!
+//! | file | content |
+//! |---|---|
+//! | `verbs` | the verbs of a part: deploy, sleep, destroy, migrate |
+//! | `task` | a task of a flow, with the external systems that the task may change |
+//! | `facts` | the facts of the shoot; `residency`: the part of the seed; `settings`: of the operator |
+//! | `findings` | results that tasks of a move exchange |
+//! | `ownership` | claims, the owner record, the fence, the departure, losses |
+//! | `etcd` | etcds, backups, the start of an epoch from a copy, the end of an epoch |
+//! | `shoot_state` | the ShootState: collects, writes, reads |
+//! | `secrets` | keys and certificates of a control plane |
+//! | `api_server` | kube-apiserver: process, address, credentials of users |
+//! | `controllers` | kube-controller-manager and kube-scheduler, and the manager of node IPAM |
+//! | `extensions` | extension objects, DNS records included |
+//! | `nodes` | pod network, machines, the first configuration of machines |
+//! | `system_components` | kube-proxy, CoreDNS and api-proxy on the nodes |
+//! | `tunnel` | the path from kube-apiserver to nodes |
+//! | `namespace` | the namespace of the shoot in the seed; `cluster`: the Cluster object there |
+//! | `component` | shared shapes of processes that run as Deployments |
+//! | `managed_resources` | objects that resource-manager applies; `rbac`: roles and bindings among them |
+//! | `shoot_cleanup` | empties a shoot that is deleted, through the API of the shoot |
+//! | `preparation` | the inputs of a preparation for a shoot of a different seed |
 
 mod api_server;
 mod cluster;

@@ -1,4 +1,10 @@
 //! `kubectl repot status`: where shoots are, the progress of operations, and the state of seeds.
+//!
+//! | file | content |
+//! |---|---|
+//! | `report` | the facts about a Shoot, also the JSON |
+//! | `text` | what is shown: the list of shoots, and the tree of a single shoot |
+//! | `overview` | `--seeds`: the garden as a tree of seeds |
 
 mod overview;
 mod report;

@@ -5,12 +5,18 @@
 //! assignment of leases are equal. So a client of the Kubernetes API can continue at the local etcd with a
 //! resourceVersion of the source.
 //!
-//! - `source`: reads the history, from deltas or from a watch.
-//! - `window`: sends many transactions at once, in an order that etcd cannot change.
-//! - `progress`: a digest over the source's history, compared with the digest of the local etcd's own watch
-//!   at each revision.
-//! - `history_check`: etcd's own hash over the history before the digest begins.
-//! - `leases`, `maintenance`: leases that must not end by themselves, and the compaction.
+//! | file | content |
+//! |---|---|
+//! | `source` | reads the history, from deltas or from a watch; `scratch`: a temporary file |
+//! | `revision_watch` | a watch of all keys, as complete revisions |
+//! | `window` | the transactions under way, in an order that etcd cannot change |
+//! | `requests` | the transactions; `traces`: conditions on a revision |
+//! | `apply` | applies revisions, and compares each with the watch of the local etcd |
+//! | `digest` | the running digest over a history |
+//! | `history_check` | etcd's own hash over the history before the digest begins |
+//! | `refusals` | refusals of the local etcd that no repetition helps against |
+//! | `leases`, `maintenance` | leases that must not end by themselves, and the compaction |
+//! | `progress` | the state of the follower; `serve` shows the state; `flags`: the command line |
 //!
 //! The follower is the only client that may write to the local etcd. A difference ends the follower with the
 //! class `EtcdDiverged`: the local etcd must not be used then.

@@ -20,6 +20,19 @@
 //!   volume stays unchanged.
 //! - The store is empty and there is no data: etcd starts empty, unless `--require-snapshot` says that this
 //!   etcd must have earlier data.
+//!
+//! | file | content |
+//! |---|---|
+//! | `data_dir` | the data directory: check and swap; `replaced`: the replaced directory |
+//! | `begins` | the revision with which an epoch begins |
+//! | `adopted` | an epoch that continues an earlier epoch of the same seed |
+//! | `sealed` | `initialize` in an epoch that was lost |
+//! | `history` | the changes in the database; `apply` adds deltas, `bolt` writes the file |
+//! | `settle` | a database that is too large; `local`: the etcd that drops former values |
+//! | `room` | the free space on the volume |
+//! | `tools` | `etcdutl` and `etcd` |
+//! | `report` | the report of `initialize` |
+//! | `prepare` | `prepare`, for an etcd without backups |
 
 mod adopted;
 mod apply;

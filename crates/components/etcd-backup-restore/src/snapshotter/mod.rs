@@ -7,6 +7,17 @@
 //! not at all. An error ends the session too, and the next session begins after a pause. After a final
 //! snapshot the task writes no more snapshots until a resume request. After a seal the task takes only the
 //! final snapshot (`sealed`).
+//!
+//! | file | content |
+//! |---|---|
+//! | `plan` | the step with which a session begins |
+//! | `session` | a session; `worker`: the settings and the state that all parts share |
+//! | `changes` | the changes since the last snapshot; `deltas` stores the changes |
+//! | `finale` | the final snapshot; `proof`: its proof in the store |
+//! | `sealed` | the work after the seal |
+//! | `collector` | when garbage is collected |
+//! | `space` | the room below the quota of etcd; `room` makes room, `relief` reports the attempt |
+//! | `requests` | the requests of the HTTP interface; `state`: the state that it shows |
 
 mod changes;
 mod collector;

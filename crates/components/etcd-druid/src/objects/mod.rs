@@ -1,4 +1,14 @@
 //! The objects of an Etcd: a file for each, every builder pure.
+//!
+//! | file | content |
+//! |---|---|
+//! | `stateful_set` | the StatefulSet |
+//! | `etcd` | the container of etcd |
+//! | `backup_restore` | the containers of etcd-backup-restore |
+//! | `copy_job` | the Job that copies backups |
+//! | `services` | the two Services |
+//! | `volumes` | the volumes and their mount paths |
+//! | `security` | the rights of the pods; `service_account`: their identity |
 
 pub mod backup_restore;
 pub mod copy_job;

@@ -1,6 +1,16 @@
 //! Computes the status of an Etcd from the specification, the observed objects and the errors. Pure: the same
 //! input gives the same status. A status in which only times would differ stays unchanged, so that it is not
 //! written.
+//!
+//! | file | content |
+//! |---|---|
+//! | `condition` | the conditions |
+//! | `failure` | the obstacles, as codes and sentences for `status.lastErrors` of the Etcd |
+//! | `fenced_etcd` | an etcd that is kept away from clients on purpose |
+//! | `begun` | the data with which the epoch began |
+//! | `volume_loss` | the restore of a lost volume |
+//! | `past` | whether the etcd has had data |
+//! | `copy` | the state of a copy of backups |
 
 mod begun;
 pub mod condition;

@@ -4,6 +4,9 @@
 //! The DNS name of the API leads to the edge of the shoot's seed. The agent resolves the name before each
 //! attempt and while connected. After a move the name leads to the destination, and the agent reconnects
 //! there. This also holds where the former seed would keep the connection (a seed that was cut off).
+//!
+//! All times are in [`crate::limits`]: the back-off between two attempts is `FIRST_PAUSE`, doubled up to
+//! `LONGEST_PAUSE`.
 
 pub mod reach;
 mod service;

@@ -29,6 +29,16 @@
 //! A source BackupEntry that a seed was deleting before a takeover is released: its finalizer is removed, and
 //! an Event of the Shoot names the backups that may stay. Entries in deletion that wait for a lost seed are
 //! reported (`lost_seed.rs`).
+//!
+//! | file | content |
+//! |---|---|
+//! | `bucket` | the BackupBucket of each Seed |
+//! | `entries` | the BackupEntries of a Shoot: the next step of the own entry |
+//! | `source_entry` | the next write to the source BackupEntry |
+//! | `source` | the bucket from which a shoot is restored |
+//! | `decision` | the seed to which a BackupEntry belongs |
+//! | `lost_seed` | the report of entries in deletion that wait for a lost seed |
+//! | `controller` | watches, reads and writes |
 
 mod bucket;
 mod controller;

@@ -1,5 +1,7 @@
 //! Hibernates and wakes shoots at the times of `spec.hibernation.schedules`, by setting
-//! `spec.hibernation.enabled`.
+//! `spec.hibernation.enabled`. Policy `garden-controller-manager-shoot` permits this write only for a Shoot
+//! with schedules, and refuses most changes of annotations. So a further trigger needs a change of the
+//! policy.
 //!
 //! Guarantees: each time takes effect once (`status.lastHibernationTriggerTime` records the time). That holds
 //! also if this process was down at that moment, for two hours; of several missed times only the last takes

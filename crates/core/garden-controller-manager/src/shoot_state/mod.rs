@@ -6,6 +6,18 @@
 //! restored any more (gardener/gardener#11222). Guarantees: the ShootState exists as long as its Shoot. Only
 //! the seed in `status.seedName` can read its content, no other seed and no user. A move cannot lose the
 //! ShootState. This process watches metadata only, so it holds no keys.
+//!
+//! | file | content |
+//! |---|---|
+//! | `making` | creates missing ShootStates |
+//! | `controller` | releases a ShootState in deletion; `protection`: whether the object is still needed |
+//! | `owner` | whether a ShootState belongs to the Shoot of the same name |
+//! | `rights` | the rights of seeds, by Shoot and by BackupEntry |
+//! | `grants` | the ClusterRole and the RoleBinding of a grant; `grant_writes` writes both |
+//! | `named_secrets` | the Secrets that the owner of a Shoot reads |
+//! | `bounded` | the number of InternalSecrets that a ClusterRole names |
+//! | `withdrawal` | the end of all grants of a seed |
+//! | `seen` | the cached part of a ShootState |
 
 mod bounded;
 mod controller;

@@ -7,6 +7,22 @@
 //! decides which seed acts, and `dispatch.rs` decides when. The crate `parts` implements the steps. A second
 //! concern about the same Shoots takes part through `operation_hooks.rs`; only this file names the
 //! implementation.
+//!
+//! | file | content |
+//! |---|---|
+//! | `dispatch` | the next action for a Shoot: a pure function |
+//! | `controller` | watches Shoots, and runs that action |
+//! | `watched` | the changes of a Shoot that wake a controller |
+//! | `operation` | an operation: run, progress, report in the status |
+//! | `flows` | the order of each operation |
+//! | `ownership` | the permit of an operation, the writer of the status, losses |
+//! | `leaving` | the clean-up in a seed that the shoot has left, and of deleted Shoots |
+//! | `preparing` | the preparation for a shoot of a different seed |
+//! | `pause` | holds back new reconciliations on request |
+//! | `move_obstacle` | the report of an obstacle to a move |
+//! | `state_left_out` | the Event about state that a move has not carried |
+//! | `operation_hooks` | the interface of a second concern about the same Shoots |
+//! | `project` | the Project of a Shoot |
 
 mod controller;
 pub mod dispatch;

@@ -1,5 +1,8 @@
 //! Debounces changes, since changes come in bursts. The ShootState is written some seconds after the last
 //! change, and not much later than the first change. A new stage is due at once. Pure.
+//!
+//! The times are flags (`ShootStateFlags` in `config.rs`), and values of the chart in an installation. The
+//! maximum delay counts from the first change, so a maximum below the delay wins.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -12,6 +12,14 @@
 //! - The controller never writes during a move, a restore or a deletion: these flows write the ShootState.
 //! - The age is reported as constraint `ShootStateUpToDate` of the Shoot and as metric
 //!   `shoot_state_synced_timestamp_seconds`.
+//!
+//! | file | content |
+//! |---|---|
+//! | `changes` | the watches: which changes wake the controller |
+//! | `debounce` | when changes are written. The times are flags (`config.rs`, `ShootStateFlags`) |
+//! | `duty` | which shoots need a ShootState, the stage of a shoot, and the reported constraint |
+//! | `controller` | writes, and reports the age |
+//! | `gauge` | the age as a metric |
 
 mod changes;
 mod controller;

@@ -203,7 +203,8 @@ pub(crate) async fn copy_credentials(f: &Facts, provider: &Provider, to: &str) -
         .await
 }
 
-/// A record with a single value; the caller sets the object name later.
+/// A record with a single value; the caller sets the object name later. The owner record is made here, too,
+/// and providers refuse an owner record with several values.
 pub(crate) fn record(
     residency: &Residency,
     domain: &str,

@@ -3,6 +3,20 @@
 //!
 //! The objects do not depend on the seed: a machine uses the name of the shoot's API and trusts carried
 //! authorities. So a move changes no machine (I4).
+//!
+//! | file | content |
+//! |---|---|
+//! | `workers` | Worker: the machines of all pools; `pools` converts the pools of the Shoot |
+//! | `operating_system_config` | the first configuration of machines; `kubelet`: settings of the kubelet |
+//! | `machine_image` | the image of a pool, checked against the CloudProfile |
+//! | `network` | the network between pods; `room`: whether all pools have room in the pods network |
+//! | `container_runtimes` | further container runtimes of a pool |
+//! | `rights` | rights of nodes and of the machine-controller-manager in the shoot |
+//! | `cloud_controller_manager` | whether the taint of new Nodes is removed |
+//! | `machine` | Machine objects in the source of a move |
+//! | `stale` | leftovers of pools that the Shoot has no more |
+//! | `forced_machines` | machines of a forced deletion, and the report of instances left behind |
+//! | `machines_lost_by_force` | the same in the middle of a move, by the ShootState |
 
 mod cloud_controller_manager;
 mod container_runtimes;

@@ -4,6 +4,15 @@
 //! byte for byte (I7). A carried Secret that is missing in the ShootState is an error that names the Secret,
 //! and no new Secret takes the place. Derived Secrets are created again only when a Secret is missing, when
 //! the inputs have changed, or shortly before expiry. A second run changes no Secret.
+//!
+//! | file | content |
+//! |---|---|
+//! | `config` | the table of all Secrets, and whether a Secret moves |
+//! | `plan` | the action for each line of the table, and when a Secret is renewed |
+//! | `issue` | creates keys, certificates, tokens and files, with the validity |
+//! | `signing_key` | the key for tokens of service accounts |
+//! | `carried` | puts Secrets of the ShootState back |
+//! | `expiry` | the end of validity as a metric |
 
 mod carried;
 pub mod config;

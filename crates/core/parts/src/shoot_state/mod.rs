@@ -9,6 +9,24 @@
 //! than the last writer writes nothing. Small content is stored in the ShootState in readable form; content
 //! above 1 MiB is stored in InternalSecrets that the ShootState references. Details:
 //! docs/understand/shoot-state.md.
+//!
+//! | file | content |
+//! |---|---|
+//! | `carried` | the permitted content: a single check for collection and restore |
+//! | `collect` | collects the pieces from the namespace of the shoot |
+//! | `piece` | a piece of the state, and the order of pieces |
+//! | `own` | the own Secrets of the gardenlet: the keys of the shoot; `entries` converts Secrets |
+//! | `content` | the objects that states of extensions refer to |
+//! | `unfit` | state that no other seed can restore |
+//! | `left_out` | constraint `ShootStateComplete`; `sentences`: bounded texts |
+//! | `overlay` | merges the present pieces with the earlier pieces |
+//! | `writer` | writes pieces into the ShootState, or into chunks |
+//! | `place` | the ShootState and the InternalSecrets of a shoot |
+//! | `chunk` | splits a text into chunks; `chunk_name`: names and owners of chunks |
+//! | `leftovers` | deletes chunks that are no longer needed |
+//! | `opened` | reads a verified ShootState |
+//! | `verified` | the pieces that a restore may apply |
+//! | `limit` | the size of a state that a seed restores |
 
 pub mod carried;
 mod chunk;

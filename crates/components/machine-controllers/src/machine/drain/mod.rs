@@ -1,4 +1,11 @@
 //! Empties a Node by the Eviction API, which honours PodDisruptionBudgets. Pods are read only here.
+//! This file has a round of evictions, the wait and the forced deletion.
+//!
+//! | file | content |
+//! |---|---|
+//! | `pods` | the pods that have to leave; these pods alone are evicted, awaited and deleted by force |
+//! | `eviction` | evicts a pod, and explains a refusal |
+//! | `volumes` | volumes that are attached to the Node |
 
 mod eviction;
 mod pods;

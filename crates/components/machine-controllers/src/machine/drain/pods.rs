@@ -14,6 +14,9 @@ const NAMED: usize = 5;
 
 /// Whether a Node is not empty while this pod is on the Node. Pods of DaemonSets would come again at once,
 /// mirror pods belong to the kubelet, and finished pods go with the Node.
+///
+/// The eviction, the wait and the forced deletion all use this function: a pod that is skipped here is never
+/// deleted either, and ends with the instance.
 pub fn has_to_leave(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let is_of_daemon_set = pod
