@@ -86,7 +86,7 @@ pub use facts::{Facts, tenant};
 pub use findings::{ClaimEvidence, MoveFindings};
 pub use managed_resources::{ForcedManagedResources, ManagedResources};
 pub use namespace::Namespace;
-pub use nodes::forced_machines::{ForcedMachines, keep_left_behind, named_left_behind, with_left_behind};
+pub use nodes::forced_machines::ForcedMachines;
 pub use nodes::machine::MachineResources;
 pub use nodes::machines_lost_by_force::machines_lost_by_force;
 pub use nodes::{ContainerRuntimes, Network, NodeExtensions, NodeRights, OperatingSystemConfigs, Workers};

@@ -23,6 +23,8 @@ use api::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::last_errors::MOST_ERRORS;
+
 const CONDITIONS: [&str; 9] = [
     API_SERVER_AVAILABLE,
     CONTROL_PLANE_HEALTHY,
@@ -48,7 +50,6 @@ const LONGEST_MESSAGE: usize = 512;
 /// Bytes of a reason for programs.
 const LONGEST_REASON: usize = 64;
 const LONGEST_NAME: usize = 128;
-const MOST_ERRORS: usize = 8;
 /// As many as the schema allows.
 const MOST_RESTORED_BEFORE: usize = 5;
 const MOST_LEFT_ASIDE: usize = 5;
@@ -217,6 +218,7 @@ fn bounded_conditions(conditions: &[Condition], known: &[&str]) -> Vec<Condition
     kept
 }
 
+/// Also errors about resources left behind: a hostile host could fill the status with these, too.
 fn bounded_errors(errors: &[LastError]) -> Vec<LastError> {
     let errors = errors.iter().take(MOST_ERRORS);
     errors

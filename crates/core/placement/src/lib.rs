@@ -13,6 +13,7 @@
 //! | `journey` | the progress of a Shoot between two seeds, and the approval of the move |
 //! | `reconciled` | whether the present specification was reconciled |
 //! | `bounded_status` | the status of a Shoot that leaves the next seed room for its own writes |
+//! | `last_errors` | the errors in the status of a Shoot: builds, extends and bounds the list |
 //! | `traveller` | the Shoot that an operation works with |
 //! | `ownership_status` | the recorded ownership in the status |
 //! | `operation` | the operations on a Shoot, and the wanted operation |
@@ -37,6 +38,7 @@ pub mod domain;
 pub mod extensions;
 pub mod isolation;
 pub mod journey;
+pub mod last_errors;
 pub mod names;
 pub mod operation;
 pub mod owner_terms;

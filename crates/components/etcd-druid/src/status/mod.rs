@@ -91,7 +91,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         }),
         conditions: conditions(basis, &before.conditions, now),
         last_operation: Some(last_operation(etcd, ready, copies, basis.fence(), &failures, now)),
-        last_errors: last_errors(failures, &before.last_errors, now),
+        last_errors: date_failures(failures, &before.last_errors, now),
         current_replicas: Some(set_status.and_then(|s| s.current_replicas).unwrap_or(0)),
         replicas: Some(set_status.map_or(0, |s| s.replicas)),
         ready_replicas: Some(ready_members(observed)),
@@ -135,7 +135,7 @@ pub fn deleting(etcd: &Etcd, error: Option<&Error>, remains: Option<&str>, now: 
     EtcdStatus {
         ready: Some(false),
         last_operation: Some(operation(etcd, "Delete", state, description, now)),
-        last_errors: last_errors(failures, &before.last_errors, now),
+        last_errors: date_failures(failures, &before.last_errors, now),
         ..before
     }
 }
@@ -205,7 +205,8 @@ fn has_succeeded(observed: &Observed, container: &str) -> bool {
         })
 }
 
-fn last_errors(failures: Vec<Failure>, before: &[EtcdLastError], now: &Time) -> Vec<EtcdLastError> {
+/// The errors of the status. An error keeps the time of its first observation.
+fn date_failures(failures: Vec<Failure>, before: &[EtcdLastError], now: &Time) -> Vec<EtcdLastError> {
     let since = |failure: &Failure| {
         let old = before
             .iter()

@@ -13,7 +13,7 @@ use parts::{
     FenceClock, Fences, MoveFindings, ProvenEnd,
     shoot_state::left_out::{STATE_LEFT_OUT, STATE_NOT_RESTORED},
 };
-use placement::{Operation, Role, approval, is_kept, role, traveller};
+use placement::{Operation, Role, approval, is_kept, last_errors, role, traveller};
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -330,7 +330,7 @@ impl ShootReconciler {
             writer
                 .write_if(|newest| {
                     let patch = status::with_own_residency_ended(newest, seed, operation, settled.clone());
-                    Ok(Some(parts::keep_left_behind(newest, patch)))
+                    Ok(Some(last_errors::keep_left_behind(newest, patch)))
                 })
                 .await?
         };
@@ -460,7 +460,7 @@ impl ShootReconciler {
                     .hooks
                     .content_at_failure(newest, operation, &errors, is_given_up, &now);
                 Ok(Some(status::with_content(
-                    parts::keep_left_behind(newest, patch.clone()),
+                    last_errors::keep_left_behind(newest, patch.clone()),
                     content.filter(|_| !is_wait),
                 )))
             })

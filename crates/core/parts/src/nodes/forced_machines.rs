@@ -11,14 +11,15 @@ use api::{
     constants::{FORCED_DELETION_BEGAN, seed_user},
     gardencore::Shoot,
     machine::labels,
-    meta::{LastError, LastOperationType},
+    meta::LastOperationType,
 };
 use jiff::Timestamp;
-use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
     api::{DynamicObject, PropagationPolicy},
 };
+use placement::last_errors::{add_left_behind, named_left_behind};
 use runtime::{
     Error, Result,
     client::{
@@ -28,7 +29,7 @@ use runtime::{
     clock,
     controller::Events,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
@@ -72,9 +73,6 @@ impl ForcedMachines {
     pub const RELEASE: PartTask<Facts> = PartTask::new(MachineResources::TASKS[0], NONE, |input| {
         Box::pin(Self::release(input))
     });
-
-    /// Task of the errors in `lastErrors` that name the machines left behind.
-    pub const LEFT_BEHIND: &str = "Deleting all machines of the Shoot by force";
 
     /// "Asking the machine manager to delete all machines": without draining, as the shoot's API may be dead.
     pub async fn ask(residency: &Residency) -> Result<()> {
@@ -228,9 +226,10 @@ pub(crate) fn sentence_of(machine: &str, provider_id: Option<&str>, why: &str) -
 /// names already are left out, so that a repeated step reports no machine twice.
 async fn report(f: &Facts, machines: &[DynamicObject]) -> Result<()> {
     let newest = f.newest_shoot().await?;
+    let reported = named_left_behind(&newest);
     let is_new = |machine: &&DynamicObject| {
         let subject = subject(&machine.name_any());
-        !left_behind(&newest).any(|error| error.description.starts_with(&subject))
+        !reported.iter().any(|earlier| earlier.starts_with(&subject))
     };
     let sentences: Vec<_> = machines.iter().filter(is_new).map(sentence).collect();
     if sentences.is_empty() {
@@ -265,12 +264,7 @@ async fn record(f: &Facts, sentences: &[String]) -> Result<()> {
                 newest.name_any()
             )));
         }
-        let now = clock::now_k8s();
-        let mut errors = status
-            .map(|status| status.last_errors.clone())
-            .unwrap_or_default();
-        errors.extend(last_errors(sentences, &now));
-        let patch = json!({"lastErrors": errors});
+        let patch = add_left_behind(&newest, sentences, &clock::now_k8s());
         if FIELD_MANAGER
             .try_merge_status_of(&api, &newest, &patch)
             .await?
@@ -282,57 +276,11 @@ async fn record(f: &Facts, sentences: &[String]) -> Result<()> {
     }
 }
 
-fn last_errors(sentences: &[String], now: &Time) -> impl Iterator<Item = LastError> {
-    sentences.iter().map(|sentence| LastError {
-        description: sentence.clone(),
-        task_id: Some(ForcedMachines::LEFT_BEHIND.to_owned()),
-        codes: Vec::new(),
-        last_update_time: Some(now.clone()),
-    })
-}
-
-/// The sentences in `lastErrors` about machines left behind.
-#[must_use]
-pub fn named_left_behind(shoot: &Shoot) -> Vec<String> {
-    left_behind(shoot)
-        .map(|error| error.description.clone())
-        .collect()
-}
-
-/// Adds errors with these sentences to the patch of a status.
-#[must_use]
-pub fn with_left_behind(mut patch: Value, sentences: &[String], now: &Time) -> Value {
-    if !sentences.is_empty() {
-        let mut errors = patch["lastErrors"].as_array().cloned().unwrap_or_default();
-        errors.extend(last_errors(sentences, now).map(|error| json!(error)));
-        patch["lastErrors"] = json!(errors);
-    }
-    patch
-}
-
-fn left_behind(shoot: &Shoot) -> impl Iterator<Item = &LastError> {
-    let errors = shoot.status.iter().flat_map(|status| &status.last_errors);
-    errors.filter(|error| error.task_id.as_deref() == Some(ForcedMachines::LEFT_BEHIND))
-}
-
-/// Adds the errors of the newest Shoot about machines left behind to the patch of a status. The Machine
-/// objects are gone, so that no later step could name the machines again.
-#[must_use]
-pub fn keep_left_behind(newest: &Shoot, mut patch: Value) -> Value {
-    let kept: Vec<_> = left_behind(newest).collect();
-    if !kept.is_empty()
-        && let Some(errors) = patch.get_mut("lastErrors")
-    {
-        let mut all = errors.as_array().cloned().unwrap_or_default();
-        all.extend(kept.into_iter().map(|error| json!(error)));
-        *errors = json!(all);
-    }
-    patch
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use serde_json::Value;
+
     use super::*;
 
     fn machine(operation: &Value) -> DynamicObject {
@@ -401,31 +349,5 @@ mod tests {
         assert!(sentence(&silent).starts_with(
             "machine m-1 (no provider ID is recorded) may be left behind: no machine manager reports"
         ));
-    }
-
-    #[test]
-    fn a_later_error_of_the_deletion_keeps_the_machines_in_the_status() {
-        let shoot: Shoot = serde_json::from_value(json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
-            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
-            "status": {"lastErrors": [
-                {"taskID": ForcedMachines::LEFT_BEHIND, "description": "machine m-1 (aws:///i-1) may be left behind"},
-                {"taskID": "Destroying main and events etcd", "description": "refused"},
-            ]},
-        }))
-        .unwrap();
-        let named = |patch: Value| -> Vec<String> {
-            let errors = keep_left_behind(&shoot, patch)["lastErrors"].clone();
-            let text = |error: &Value| error["description"].as_str().unwrap().to_owned();
-            errors.as_array().unwrap().iter().map(text).collect()
-        };
-        let machine = "machine m-1 (aws:///i-1) may be left behind";
-        assert_eq!(named(json!({"lastErrors": null})), [machine]);
-        assert_eq!(
-            named(json!({"lastErrors": [{"description": "new"}]})),
-            ["new", machine]
-        );
-        let unrelated = json!({"lastOperation": {}});
-        assert_eq!(keep_left_behind(&shoot, unrelated.clone()), unrelated);
     }
 }

@@ -7,7 +7,7 @@
 use api::gardencore::Shoot;
 use kube::ResourceExt;
 use parts::{machines_lost_by_force, tenant};
-use placement::{Journey, Operation, journey, names};
+use placement::{Journey, Operation, journey, last_errors::named_left_behind, names};
 use runtime::Result;
 use tracing::warn;
 
@@ -43,7 +43,7 @@ pub(crate) async fn report(context: &Context, begun: &Shoot, left: &[String]) {
 /// Shoot. Events from the beginning may be gone after an hour.
 pub(crate) async fn report_at_end(context: &Context, deleted: &Shoot, operation: Operation) {
     if operation == Operation::ForceDelete {
-        let left = parts::named_left_behind(deleted);
+        let left = named_left_behind(deleted);
         context.garden_events.warnings(deleted, LEFT_BEHIND, &left).await;
     }
 }

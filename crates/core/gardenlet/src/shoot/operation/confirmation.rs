@@ -4,9 +4,10 @@
 //! accepted deletion cannot be undone. So the gardenlet checks again. Without the annotation the finalizer of
 //! the gardenlet stays, the control plane continues unchanged, and `lastErrors` names the missing annotation.
 
-use api::{constants::CONFIRMATION_DELETION, gardencore::Shoot, meta::LastError};
+use api::{constants::CONFIRMATION_DELETION, gardencore::Shoot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use placement::last_errors;
 use serde_json::{Value, json};
 
 /// Task name of the error in `lastErrors` that reports an unconfirmed deletion.
@@ -21,14 +22,7 @@ pub fn is_missing(shoot: &Shoot, now: &Time) -> Option<Value> {
          to delete it",
         shoot.name_any()
     );
-    let is_reported = shoot.status.as_ref().is_some_and(
-        |status| matches!(status.last_errors.as_slice(), [only] if only.description == description),
-    );
-    let error = LastError {
-        description,
-        task_id: Some(TASK.to_owned()),
-        codes: Vec::new(),
-        last_update_time: Some(now.clone()),
-    };
-    (!is_reported).then(|| json!({"lastErrors": [error]}))
+    let is_reported = last_errors::is_only_error(shoot, &description);
+    let error = last_errors::new_error(TASK, description, Vec::new(), now);
+    (!is_reported).then(|| json!({"lastErrors": last_errors::patch_value(&[error])}))
 }

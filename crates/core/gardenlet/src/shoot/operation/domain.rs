@@ -12,7 +12,7 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
-use placement::{Operation, is_hosted, unreserved_domain};
+use placement::{Operation, is_hosted, last_errors, unreserved_domain};
 use runtime::{
     Error, Result,
     client::{
@@ -23,7 +23,7 @@ use runtime::{
 };
 use serde_json::{Value, json};
 
-use super::status;
+use super::{failure::single_error, status};
 use crate::{Context, context::MANAGER};
 
 /// Longer than garden-controller-manager takes for a new Shoot. After that the creation fails with an Event
@@ -81,11 +81,11 @@ fn report(shoot: &Shoot, error: &Error, now: Time) -> Option<Value> {
     let last = status.last_operation.as_ref();
     let description = error.to_string();
     let is_reported = last.is_some_and(|last| last.state == LastOperationState::Error)
-        && matches!(status.last_errors.as_slice(), [only] if only.description == description);
+        && last_errors::is_only_error(shoot, &description);
     if is_reported {
         return None;
     }
-    let last_error = status::single_error(RESERVATION, error, &now);
+    let last_error = single_error(RESERVATION, error, &now);
     let operation = LastOperation {
         description: format!("{description}."),
         last_update_time: now,
@@ -93,7 +93,11 @@ fn report(shoot: &Shoot, error: &Error, now: Time) -> Option<Value> {
         state: LastOperationState::Error,
         type_: LastOperationType::Create,
     };
-    Some(json!({"lastOperation": operation, "lastErrors": [last_error], "retryCycleStartTime": null}))
+    Some(json!({
+        "lastOperation": operation,
+        "lastErrors": last_errors::patch_value(&[last_error]),
+        "retryCycleStartTime": null,
+    }))
 }
 
 /// The domain for which the operation waits.

@@ -3,9 +3,9 @@
 
 use api::meta::LastError;
 use flow::{Cause, FlowError, TaskFailure};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use placement::last_errors;
 use runtime::{Error, ErrorMessage, clock};
-
-use super::status;
 
 /// The progress of a failed operation, and the errors.
 pub(crate) struct Failure {
@@ -23,7 +23,7 @@ pub(crate) struct Failure {
 pub(crate) fn outside(task: &str, error: Error) -> Failure {
     Failure {
         progress: 0,
-        errors: vec![status::single_error(task, &error, &clock::now_k8s())],
+        errors: vec![single_error(task, &error, &clock::now_k8s())],
         error,
         lost: None,
     }
@@ -31,13 +31,45 @@ pub(crate) fn outside(task: &str, error: Error) -> Failure {
 
 /// The failure of a flow that reached this percentage.
 pub(crate) fn from_flow(error: &FlowError<Error>, progress: i32) -> Failure {
-    let errors = status::last_errors(error, &clock::now_k8s());
+    let errors = flow_errors(error, &clock::now_k8s());
     Failure {
         progress,
         errors,
         error: class_of(error),
         lost: None,
     }
+}
+
+/// The errors of a flow in the form of the API: an error per task, with the name of the task and the error
+/// codes.
+#[must_use]
+pub(crate) fn flow_errors(error: &FlowError<Error>, now: &Time) -> Vec<LastError> {
+    error
+        .failures
+        .iter()
+        .map(|failure| {
+            let sentence = match &failure.cause {
+                Cause::Error(error) => error.to_string(),
+                Cause::TimedOut {
+                    after,
+                    last: Some(error),
+                } => format!("not done after {after:?}: {error}"),
+                Cause::TimedOut { after, last: None } => format!("not done after {after:?}"),
+            };
+            let codes = failure
+                .error()
+                .map(|error| error.codes().to_vec())
+                .unwrap_or_default();
+            let description = format!("task \"{}\" failed: {sentence}", failure.task);
+            last_errors::new_error(failure.task, description, codes, now)
+        })
+        .collect()
+}
+
+/// An error outside of any task of a flow. `task`: the step that failed.
+#[must_use]
+pub(crate) fn single_error(task: &str, error: &Error, now: &Time) -> LastError {
+    last_errors::new_error(task, error.to_string(), error.codes().to_vec(), now)
 }
 
 /// The error of a flow, with a class from the errors of the tasks. `NotOwner` precedes all classes.

@@ -2,7 +2,10 @@
 
 use api::gardencore::Shoot;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use placement::bounded_status::{add_bounds_if_large, with_room};
+use placement::{
+    bounded_status::{add_bounds_if_large, with_room},
+    last_errors::{keep_left_behind, with_left_behind},
+};
 use serde_json::Value;
 
 /// The first write on `shoot`. A host may have filled the status up to the bound of seeds, so that the write
@@ -17,6 +20,6 @@ pub(crate) fn compose(
     begin: impl FnOnce(&Shoot) -> Value,
 ) -> Value {
     let patch = begin(&with_room(traveller.clone()));
-    let kept = parts::keep_left_behind(&with_room(shoot.clone()), patch);
-    add_bounds_if_large(shoot, parts::with_left_behind(kept, left, now))
+    let kept = keep_left_behind(&with_room(shoot.clone()), patch);
+    add_bounds_if_large(shoot, with_left_behind(kept, left, now))
 }

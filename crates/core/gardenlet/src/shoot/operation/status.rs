@@ -1,5 +1,7 @@
 //! Merge patches for the status of a Shoot before, during and after a flow, built by pure functions. The
-//! fields are `lastOperation`, `lastErrors`, `seedName`, `technicalID`, `uid` and `observedGeneration`.
+//! fields are `lastOperation`, `lastErrors`, `seedName`, `technicalID`, `uid` and `observedGeneration`. The
+//! list `lastErrors` is built and bounded by `placement::last_errors`, and `failure` has the errors of a
+//! flow.
 
 use std::time::Duration;
 
@@ -17,15 +19,16 @@ use api::{
         LastOperationType as Type,
     },
 };
-use flow::{Cause, FlowError, Progress};
+use flow::Progress;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use ownership::{Ownership, Phase, Step};
-use placement::{Journey, Operation, bounded_status, journey, names, ownership_status};
+use placement::{Journey, Operation, bounded_status, journey, last_errors, names, ownership_status};
 use runtime::Error;
 use serde_json::{Value, json};
 
+use super::failure::single_error;
 use crate::{Context, care::without_api_server};
 
 /// The gardenlet process that writes the status.
@@ -200,16 +203,8 @@ pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: &Time) -
     {
         patch["conditions"] = json!(conditions);
     }
-    let errors = shoot
-        .status
-        .as_ref()
-        .map_or(&[][..], |status| &status.last_errors);
-    let unsolved: Vec<_> = errors
-        .iter()
-        .filter(|error| is_unsolved(error, progress))
-        .collect();
-    if unsolved.len() < errors.len() {
-        patch["lastErrors"] = json!(Some(unsolved).filter(|unsolved| !unsolved.is_empty()));
+    if let Some(unsolved) = last_errors::without_solved(shoot, |error| is_unsolved(error, progress)) {
+        patch["lastErrors"] = unsolved;
     }
     patch
 }
@@ -218,7 +213,7 @@ pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: &Time) -
 /// by now, and a task that this flow lacks is no longer needed.
 fn is_unsolved(error: &LastError, progress: &Progress) -> bool {
     error.task_id.as_deref().is_none_or(|task| {
-        [OWNER_TERMS, CLUSTER_DELETION, parts::ForcedMachines::LEFT_BEHIND].contains(&task)
+        [OWNER_TERMS, CLUSTER_DELETION, last_errors::LEFT_BEHIND].contains(&task)
             || progress.unfinished.contains(&task)
     })
 }
@@ -363,53 +358,16 @@ pub fn failed(
     if !over {
         description.push_str(" Operation will be retried.");
     }
-    json!({"lastOperation": last_operation(type_, state, progress, &description, now), "lastErrors": errors})
-}
-
-/// The errors of a flow in the form of the API: an error per task, with the name of the task and the error
-/// codes.
-#[must_use]
-pub fn last_errors(error: &FlowError<Error>, now: &Time) -> Vec<LastError> {
-    error
-        .failures
-        .iter()
-        .map(|failure| {
-            let sentence = match &failure.cause {
-                Cause::Error(error) => error.to_string(),
-                Cause::TimedOut {
-                    after,
-                    last: Some(error),
-                } => format!("not done after {after:?}: {error}"),
-                Cause::TimedOut { after, last: None } => format!("not done after {after:?}"),
-            };
-            LastError {
-                description: format!("task \"{}\" failed: {sentence}", failure.task),
-                task_id: Some(failure.task.to_owned()),
-                codes: failure
-                    .error()
-                    .map(|error| error.codes().to_vec())
-                    .unwrap_or_default(),
-                last_update_time: Some(now.clone()),
-            }
-        })
-        .collect()
+    json!({
+        "lastOperation": last_operation(type_, state, progress, &description, now),
+        "lastErrors": last_errors::patch_value(errors),
+    })
 }
 
 /// The operation waits without a failure. `why` names the process or user that has to act next.
 #[must_use]
 pub fn waiting(type_: Type, progress: i32, why: &str, now: Time) -> Value {
     json!({"lastOperation": last_operation(type_, State::Processing, progress, why, now), "lastErrors": null})
-}
-
-/// An error outside of any task.
-#[must_use]
-pub fn single_error(task: &str, error: &Error, now: &Time) -> LastError {
-    LastError {
-        description: error.to_string(),
-        task_id: Some(task.to_owned()),
-        codes: error.codes().to_vec(),
-        last_update_time: Some(now.clone()),
-    }
 }
 
 /// Task name of the error that reports that the seed has lost the right to act for the shoot.
@@ -422,17 +380,16 @@ pub const OWNERSHIP: &str = "Confirming that the seed has the shoot";
 pub fn lost(shoot: &Shoot, type_: Type, sentence: &str, now: Time) -> Option<Value> {
     let status = shoot.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());
-    let errors = status.map_or(&[][..], |status| &status.last_errors);
-    let is_told = last.is_some_and(|last| last.state == State::Error)
-        && matches!(errors, [only] if only.description == sentence);
-    if is_told {
+    let is_reported =
+        last.is_some_and(|last| last.state == State::Error) && last_errors::is_only_error(shoot, sentence);
+    if is_reported {
         return None;
     }
     let progress = last.map_or(0, |last| last.progress);
     let error = single_error(OWNERSHIP, &Error::not_owner(sentence), &now);
     Some(json!({
         "lastOperation": last_operation(type_, State::Error, progress, &format!("{sentence}."), now),
-        "lastErrors": [error],
+        "lastErrors": last_errors::patch_value(&[error]),
         "retryCycleStartTime": null,
     }))
 }
@@ -448,17 +405,15 @@ pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> O
     if constraint.status == ConditionStatus::True {
         return None;
     }
-    let told = shoot.status.as_ref().is_some_and(|status| {
-        matches!(status.last_errors.as_slice(), [only]
-            if only.description == constraint.message && only.codes == constraint.codes)
-    });
-    let error = LastError {
-        description: constraint.message.clone(),
-        task_id: Some(PREFLIGHT.to_owned()),
-        codes: constraint.codes.clone(),
-        last_update_time: Some(now.clone()),
-    };
-    (!told).then(|| json!({"lastErrors": [error]}))
+    let is_reported = matches!(last_errors::reported(shoot), [only]
+        if only.description == constraint.message && only.codes == constraint.codes);
+    let error = last_errors::new_error(
+        PREFLIGHT,
+        constraint.message.clone(),
+        constraint.codes.clone(),
+        now,
+    );
+    (!is_reported).then(|| json!({"lastErrors": last_errors::patch_value(&[error])}))
 }
 
 /// Reason of the Event that reports the start of an operation.

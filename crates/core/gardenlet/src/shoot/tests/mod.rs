@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use super::{
     dispatch::{self, Periods, ShootAction},
     operation::{
-        confirmation, first_status,
+        confirmation,
+        failure::{class_of, flow_errors, single_error},
+        first_status,
         status::{self, Writer},
     },
     operation_hooks::HookSchedule,
@@ -340,7 +342,7 @@ fn failures(causes: Vec<flow::Cause<runtime::Error>>) -> flow::FlowError<runtime
 fn the_class_of_an_error_travels_through_a_flow() {
     use flow::Cause::{Error as Failed, TimedOut};
     use runtime::Error;
-    let of = |causes| super::operation::failure::class_of(&failures(causes)).class();
+    let of = |causes| class_of(&failures(causes)).class();
     let second = Duration::from_secs(1);
     let waits = || Failed(Error::not_ready(second, "the approval"));
     assert_eq!(of(vec![waits(), waits()]), "NotReady");
@@ -366,7 +368,7 @@ fn the_error_of_a_flow_keeps_the_source_of_the_first_failure() {
     let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
     let silent = Error::transient(runtime::ErrorMessage::with_source("no answer", refused));
     let flow = failures(vec![Failed(silent), Failed(Error::transient("x"))]);
-    let error = super::operation::failure::class_of(&flow);
+    let error = class_of(&flow);
     assert_eq!(error.to_string(), flow.to_string());
     let expected = format!("{error}: connection refused");
     assert_eq!(with_causes(&error), expected);
@@ -375,7 +377,7 @@ fn the_error_of_a_flow_keeps_the_source_of_the_first_failure() {
 
 #[test]
 fn an_operation_is_given_up_only_after_the_retry_duration() {
-    let errors = [status::single_error(
+    let errors = [single_error(
         "Collecting facts",
         &runtime::Error::config(ErrorCode::ErrConfigurationProblem, "no such CloudProfile"),
         &Time(now()),
@@ -413,7 +415,7 @@ fn an_error_of_a_flow_names_its_task_and_codes() {
         }],
         report: flow::Report::default(),
     };
-    let errors = status::last_errors(&error, &Time(now()));
+    let errors = flow_errors(&error, &Time(now()));
     assert_eq!(
         errors[0].task_id.as_deref(),
         Some("Deploying main and events etcd")

@@ -82,7 +82,7 @@ fn the_first_write_bounds_a_status_that_a_host_has_filled() {
     filled["status"]["conditions"] = json!([condition("APIServerAvailable"), condition("OfTheAttacker")]);
     filled["status"]["encryptedResources"] = json!([long]);
     filled["status"]["retryCycleStartTime"] = json!(NOW);
-    let left_behind = json!({"description": long, "taskID": parts::ForcedMachines::LEFT_BEHIND});
+    let left_behind = json!({"description": long, "taskID": placement::last_errors::LEFT_BEHIND});
     filled["status"]["lastErrors"] = json!([left_behind, {"description": long}]);
     let filled = shoot(&filled);
     let mut after = json!(filled);
