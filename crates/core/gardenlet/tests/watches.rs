@@ -19,7 +19,7 @@ use context::context;
 /// For a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 /// The controllers that subscribe to the watch, by the names in metrics.
-const SUBSCRIBERS: [&str; 4] = ["care", "shoot", "shoot-state", "shoot-zone"];
+const SUBSCRIBERS: [&str; 4] = ["care", "shoot", "shoot-state-sync", "shoot-zone"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_controllers_share_a_single_watch_of_shoots() -> Result<()> {

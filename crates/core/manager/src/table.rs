@@ -11,7 +11,7 @@ use leader_migration::{
     kubernetes::{self, CLOUD_CONTROLLER_MANAGER, KUBE_CONTROLLER_MANAGER},
 };
 
-/// The agent of a seed.
+/// The agent of a seed. The metrics call the controller `shoot-care` `care`.
 pub const GARDENLET: Manager = Manager {
     component: "gardenlet",
     controllers: &[

@@ -45,8 +45,8 @@ impl Cluster {
             &f.residency.namespace,
             ClusterSpec {
                 cloud_profile: raw(&f.cloud_profile)?,
-                seed: Some(raw(&seed_as_told(&f.seed_object, may_be_asked))?),
-                shoot: raw(&as_told(&f.shoot, &f.names, f.operation))?,
+                seed: Some(raw(&seed_for_providers(&f.seed_object, may_be_asked))?),
+                shoot: raw(&shoot_for_providers(&f.shoot, &f.names, f.operation))?,
             },
         );
         FIELD_MANAGER
@@ -143,7 +143,7 @@ impl Facts {
 /// The Seed for providers. A deletion writes no owner record. When no owner record was ever written, no
 /// provider could confirm the owner, and the shoot could not be deleted. So owner checks are off in this
 /// case.
-fn seed_as_told(seed: &Seed, may_be_asked: bool) -> Seed {
+fn seed_for_providers(seed: &Seed, may_be_asked: bool) -> Seed {
     let mut told = seed.clone();
     if let Some(settings) = told.spec.settings.as_mut().filter(|_| !may_be_asked) {
         settings.owner_checks = None;
@@ -153,7 +153,7 @@ fn seed_as_told(seed: &Seed, may_be_asked: bool) -> Seed {
 
 /// The Shoot for providers. A shoot in deletion counts as awake, because controllers in the shoot release the
 /// shoot's resources outside.
-fn as_told(shoot: &Shoot, names: &Names, operation: Operation) -> Shoot {
+fn shoot_for_providers(shoot: &Shoot, names: &Names, operation: Operation) -> Shoot {
     let mut told = with_addresses(shoot, names);
     if let Some(hibernation) = told.spec.hibernation.as_mut().filter(|_| operation.deletes()) {
         hibernation.enabled = Some(false);
@@ -234,8 +234,8 @@ mod tests {
             }),
             ..Default::default()
         });
-        assert_eq!(seed_as_told(&seed, true), seed);
-        assert!(!seed_as_told(&seed, false).spec.checks_owners());
+        assert_eq!(seed_for_providers(&seed, true), seed);
+        assert!(!seed_for_providers(&seed, false).spec.checks_owners());
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
             (Operation::Delete, false),
             (Operation::ForceDelete, false),
         ] {
-            let told = as_told(&shoot, &names_in_tests("100.96.0.0/11"), operation);
+            let told = shoot_for_providers(&shoot, &names_in_tests("100.96.0.0/11"), operation);
             assert_eq!(
                 told.spec.hibernation.and_then(|hibernation| hibernation.enabled),
                 Some(enabled),

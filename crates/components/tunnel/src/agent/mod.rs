@@ -70,12 +70,12 @@ impl Agent {
             node: self.node,
             open: self.numbers.streams.clone(),
         });
-        let (mut pause, mut told) = (FIRST_PAUSE, None::<String>);
+        let (mut pause, mut logged) = (FIRST_PAUSE, None::<String>);
         while !shutdown.is_cancelled() {
             let begun = Instant::now();
             let why = match self.connect().await {
                 Ok(connected) => {
-                    told = None;
+                    logged = None;
                     self.numbers.connected.set(1);
                     let why = watch::serve(&carrier, &self.way, connected, &shutdown).await;
                     self.numbers.connected.set(0);
@@ -85,9 +85,9 @@ impl Agent {
                 Err(why) => why,
             };
             // Once for each reason, not at each attempt: a move takes a while.
-            if told.as_ref() != Some(&why) {
+            if logged.as_ref() != Some(&why) {
                 warn!(why, "not connected");
-                told = Some(why);
+                logged = Some(why);
             }
             if begun.elapsed() > LONGEST_PAUSE {
                 pause = FIRST_PAUSE;

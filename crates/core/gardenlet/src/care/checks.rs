@@ -11,8 +11,8 @@ use kube::ResourceExt;
 
 use super::{
     components,
+    inputs::{CareInputs, Extension},
     observation::Observation,
-    seen::{Extension, Observed},
 };
 use crate::name_list::names;
 
@@ -43,14 +43,14 @@ pub(super) fn of_sleep(shoot: &Shoot) -> Option<Observation> {
 }
 
 /// `APIServerAvailable`.
-pub(super) fn api_server(seen: &Observed) -> Observation {
-    match &seen.api_error {
+pub(super) fn api_server(inputs: &CareInputs) -> Observation {
+    match &inputs.api_error {
         None => Observation::new(
             ConditionStatus::True,
             "HealthzRequestSucceeded",
             "/healthz of the shoot's API answers.",
         ),
-        Some(why) if seen.api_not_asked => {
+        Some(why) if inputs.api_not_asked => {
             Observation::new(ConditionStatus::False, "HealthzNotAsked", format!("{why}."))
         }
         Some(why) => Observation::new(ConditionStatus::False, "HealthzRequestFailed", format!("{why}.")),
@@ -58,28 +58,28 @@ pub(super) fn api_server(seen: &Observed) -> Observation {
 }
 
 /// `ControlPlaneHealthy`: the message names the first obstacle and the number of further obstacles.
-pub(super) fn control_plane(seen: &Observed) -> Observation {
+pub(super) fn control_plane(inputs: &CareInputs) -> Observation {
     let mut codes = Vec::new();
     // Other parts fail where etcd refuses writes, so this cause is reported first.
-    let mut broken: Vec<String> = seen
+    let mut broken: Vec<String> = inputs
         .etcds
         .iter()
         .filter_map(|etcd| Some(format!("Etcd {}: {}", etcd.name_any(), why_no_writes(etcd)?)))
         .collect();
     for name in REQUIRED {
-        if !seen.deployments.iter().any(|d| d.name_any() == name) {
+        if !inputs.deployments.iter().any(|d| d.name_any() == name) {
             broken.push(format!("Deployment {name} is missing"));
         }
     }
-    for deployment in &seen.deployments {
+    for deployment in &inputs.deployments {
         let name = deployment.name_any();
         if let Some(lack) = scaled_down(deployment).or_else(|| lacks(deployment)) {
-            let said = seen.said.get(&name).map(|said| format!(" ({said})"));
-            broken.push(format!("Deployment {name}: {lack}{}", said.unwrap_or_default()));
+            let report = inputs.pod_reports.get(&name).map(|report| format!(" ({report})"));
+            broken.push(format!("Deployment {name}: {lack}{}", report.unwrap_or_default()));
         }
     }
     for name in REQUIRED_ETCDS {
-        match seen.etcds.iter().find(|e| e.name_any() == name) {
+        match inputs.etcds.iter().find(|e| e.name_any() == name) {
             None => broken.push(format!("Etcd {name} is missing")),
             Some(etcd) => {
                 let status = etcd.status.as_ref();
@@ -90,13 +90,13 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
             }
         }
     }
-    for extension in &seen.extensions {
-        if let Some(why) = ail(extension) {
+    for extension in &inputs.extensions {
+        if let Some(why) = explain_failure(extension) {
             codes.extend(extension.last_error.iter().flat_map(|e| e.codes.iter().copied()));
             broken.push(why);
         }
     }
-    broken.extend(components::of_the_seed(seen));
+    broken.extend(components::of_the_seed(inputs));
     let Some(first) = broken.first() else {
         return Observation::new(
             ConditionStatus::True,
@@ -113,7 +113,7 @@ pub(super) fn control_plane(seen: &Observed) -> Observation {
     codes.dedup();
     let message = format!("{}{more}.", first.trim_end_matches('.'));
     let is_full = |etcd: &Etcd| etcd.name_any() == REQUIRED_ETCDS[0] && why_no_writes(etcd).is_some();
-    let reason = if seen.etcds.iter().any(is_full) {
+    let reason = if inputs.etcds.iter().any(is_full) {
         ETCD_NO_SPACE
     } else {
         "ControlPlaneUnhealthy"
@@ -159,7 +159,7 @@ pub(super) fn lacks(deployment: &Deployment) -> Option<String> {
 }
 
 /// An object is healthy while its provider works on the object, unless the provider reports an error.
-fn ail(extension: &Extension) -> Option<String> {
+fn explain_failure(extension: &Extension) -> Option<String> {
     let Extension {
         title,
         last_operation,
@@ -184,7 +184,7 @@ fn ail(extension: &Extension) -> Option<String> {
 }
 
 /// `EveryNodeReady`.
-pub(super) fn nodes(shoot: &Shoot, seen: &Observed) -> Observation {
+pub(super) fn nodes(shoot: &Shoot, inputs: &CareInputs) -> Observation {
     if shoot.spec.provider.workers.is_empty() {
         return Observation::new(
             ConditionStatus::True,
@@ -192,7 +192,7 @@ pub(super) fn nodes(shoot: &Shoot, seen: &Observed) -> Observation {
             "The shoot has no worker pools.",
         );
     }
-    let nodes = match &seen.nodes {
+    let nodes = match &inputs.nodes {
         Ok(nodes) => nodes,
         Err(why) => return Observation::new(ConditionStatus::Unknown, "NodesUnknown", format!("{why}.")),
     };

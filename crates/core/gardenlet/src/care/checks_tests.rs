@@ -11,7 +11,7 @@ use api::{
 };
 use serde_json::json;
 
-use super::{super::seen::NodeSeen, *};
+use super::{super::inputs::NodeReadiness, *};
 
 /// A Deployment as its controller reports the status: the only pod may be unavailable, so `Available` is
 /// always `True`.
@@ -62,14 +62,14 @@ fn full(name: &str) -> Etcd {
     etcd
 }
 
-fn healthy() -> Observed {
-    Observed {
+fn healthy() -> CareInputs {
+    CareInputs {
         api_error: None,
         api_not_asked: false,
         nodes: Ok(Vec::new()),
         webhooks: None,
         deployments: REQUIRED.map(|name| deployment(name, 1)).to_vec(),
-        said: BTreeMap::new(),
+        pod_reports: BTreeMap::new(),
         etcds: REQUIRED_ETCDS.map(|name| etcd(name, true)).to_vec(),
         extensions: vec![extension(LastOperationState::Succeeded, None)],
         resources: Vec::new(),
@@ -97,11 +97,11 @@ fn extension(state: LastOperationState, error: Option<&str>) -> Extension {
     }
 }
 
-fn node(name: &str, ready: &str) -> NodeSeen {
+fn node(name: &str, ready: &str) -> NodeReadiness {
     let node = json!({
         "metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]},
     });
-    NodeSeen::from_node(&serde_json::from_value(node).unwrap())
+    NodeReadiness::from_node(&serde_json::from_value(node).unwrap())
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn a_healthy_control_plane_has_all_its_parts() {
 
 #[test]
 fn an_etcd_that_refuses_writes_is_reported_before_the_parts_that_fail_for_it() {
-    let mut seen = healthy();
-    seen.deployments = vec![deployment("kube-apiserver", 0)];
-    seen.etcds = vec![etcd("etcd-events", true), full("etcd-main")];
-    let observation = control_plane(&seen);
+    let mut inputs = healthy();
+    inputs.deployments = vec![deployment("kube-apiserver", 0)];
+    inputs.etcds = vec![etcd("etcd-events", true), full("etcd-main")];
+    let observation = control_plane(&inputs);
     assert_eq!(
         (observation.status, observation.reason),
         (ConditionStatus::False, "EtcdNoSpace")
@@ -125,8 +125,8 @@ fn an_etcd_that_refuses_writes_is_reported_before_the_parts_that_fail_for_it() {
         "Etcd etcd-main: etcd refuses writes: alarm NOSPACE is raised (and 3 more)."
     );
     // Without Events the shoot is served, and a move is not concerned.
-    seen.etcds = vec![full("etcd-events"), etcd("etcd-main", true)];
-    let observation = control_plane(&seen);
+    inputs.etcds = vec![full("etcd-events"), etcd("etcd-main", true)];
+    let observation = control_plane(&inputs);
     assert_eq!(observation.reason, "ControlPlaneUnhealthy");
     assert!(
         observation
@@ -137,10 +137,10 @@ fn an_etcd_that_refuses_writes_is_reported_before_the_parts_that_fail_for_it() {
 
 #[test]
 fn the_first_ill_part_is_named() {
-    let told = |change: fn(&mut Observed)| {
-        let mut seen = healthy();
-        change(&mut seen);
-        let observation = control_plane(&seen);
+    let told = |change: fn(&mut CareInputs)| {
+        let mut inputs = healthy();
+        change(&mut inputs);
+        let observation = control_plane(&inputs);
         assert_eq!(observation.status, ConditionStatus::False);
         observation.message
     };
@@ -176,12 +176,13 @@ fn an_only_pod_that_ends_again_and_again_is_told() {
         "kube-scheduler",
         "cloud-controller-manager",
     ] {
-        let mut seen = healthy();
-        seen.deployments.retain(|d| d.name_any() != name);
-        seen.deployments.push(deployment(name, 0));
-        seen.said
+        let mut inputs = healthy();
+        inputs.deployments.retain(|d| d.name_any() != name);
+        inputs.deployments.push(deployment(name, 0));
+        inputs
+            .pod_reports
             .insert(name.into(), "CrashLoopBackOff: unknown flag: --x".into());
-        let observation = control_plane(&seen);
+        let observation = control_plane(&inputs);
         assert_eq!(observation.status, ConditionStatus::False);
         assert_eq!(
             observation.message,
@@ -223,18 +224,18 @@ fn a_deployment_is_well_with_as_many_pods_as_it_wants() {
 #[test]
 fn a_required_deployment_that_is_scaled_to_zero_is_reported() {
     let scaled = |name: &str| {
-        let mut seen = healthy();
+        let mut inputs = healthy();
         if !REQUIRED.contains(&name) {
-            seen.deployments.push(deployment(name, 1));
+            inputs.deployments.push(deployment(name, 1));
         }
-        let deployment = seen
+        let deployment = inputs
             .deployments
             .iter_mut()
             .find(|d| d.name_any() == name)
             .unwrap();
         deployment.spec.as_mut().unwrap().replicas = Some(0);
         deployment.status.as_mut().unwrap().available_replicas = None;
-        control_plane(&seen)
+        control_plane(&inputs)
     };
     for name in REQUIRED {
         let observation = scaled(name);
@@ -253,36 +254,36 @@ fn a_required_deployment_that_is_scaled_to_zero_is_reported() {
 
 #[test]
 fn an_error_of_a_provider_brings_its_codes() {
-    let mut seen = healthy();
-    seen.extensions[0] = extension(LastOperationState::Error, Some("the key may not create networks"));
-    let observation = control_plane(&seen);
+    let mut inputs = healthy();
+    inputs.extensions[0] = extension(LastOperationState::Error, Some("the key may not create networks"));
+    let observation = control_plane(&inputs);
     assert!(observation.message.contains("may not create networks"));
     assert_eq!(observation.codes, [ErrorCode::ErrInfraUnauthorized]);
-    seen.extensions[0] = extension(LastOperationState::Processing, None);
-    assert_eq!(control_plane(&seen).status, ConditionStatus::True);
+    inputs.extensions[0] = extension(LastOperationState::Processing, None);
+    assert_eq!(control_plane(&inputs).status, ConditionStatus::True);
 }
 
 #[test]
 fn nodes_are_counted_and_asked() {
     let mut shoot = Shoot::new("web", ShootSpec::default());
-    let mut seen = healthy();
-    assert_eq!(nodes(&shoot, &seen).reason, "NoWorkers");
+    let mut inputs = healthy();
+    assert_eq!(nodes(&shoot, &inputs).reason, "NoWorkers");
     shoot.spec.provider.workers = vec![Worker {
         minimum: 2,
         ..Worker::default()
     }];
-    assert_eq!(nodes(&shoot, &seen).reason, "MissingNodes");
-    seen.nodes = Ok(vec![node("n1", "True"), node("n2", "False")]);
-    assert_eq!(nodes(&shoot, &seen).message, "Not ready: n2.");
+    assert_eq!(nodes(&shoot, &inputs).reason, "MissingNodes");
+    inputs.nodes = Ok(vec![node("n1", "True"), node("n2", "False")]);
+    assert_eq!(nodes(&shoot, &inputs).message, "Not ready: n2.");
     // Users of the shoot may create any number of nodes: the message lists only some names.
     let many = (0..9).map(|number| node(&format!("n{number}"), "False"));
-    seen.nodes = Ok(many.collect());
-    let told = nodes(&shoot, &seen).message;
+    inputs.nodes = Ok(many.collect());
+    let told = nodes(&shoot, &inputs).message;
     assert_eq!(told, "Not ready: n0, n1, n2, n3, n4 and 4 more.");
-    seen.nodes = Ok(vec![node("n1", "True"), node("n2", "True")]);
-    assert_eq!(nodes(&shoot, &seen).status, ConditionStatus::True);
-    seen.nodes = Err("the shoot's API is not available".into());
-    assert_eq!(nodes(&shoot, &seen).status, ConditionStatus::Unknown);
+    inputs.nodes = Ok(vec![node("n1", "True"), node("n2", "True")]);
+    assert_eq!(nodes(&shoot, &inputs).status, ConditionStatus::True);
+    inputs.nodes = Err("the shoot's API is not available".into());
+    assert_eq!(nodes(&shoot, &inputs).status, ConditionStatus::Unknown);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use api::{
 use kube::ResourceExt;
 use runtime::workload::manifests::SEED_CLASS;
 
-use super::{observation::Observation, seen::Observed};
+use super::{inputs::CareInputs, observation::Observation};
 
 /// Conditions that must be `True`, with the message for a missing condition.
 const MUST_HOLD: [(&str, &str); 2] = [
@@ -17,8 +17,8 @@ const MUST_HOLD: [(&str, &str); 2] = [
 ];
 
 /// `SystemComponentsHealthy`: the objects that the suite and its extensions keep in the shoot.
-pub(super) fn system_components(seen: &Observed) -> Observation {
-    let kept: Vec<_> = seen
+pub(super) fn system_components(inputs: &CareInputs) -> Observation {
+    let kept: Vec<_> = inputs
         .resources
         .iter()
         .filter(|resource| !is_in_seed(resource))
@@ -30,7 +30,7 @@ pub(super) fn system_components(seen: &Observed) -> Observation {
             "Nothing is kept in the shoot itself.",
         );
     }
-    if seen.api_error.is_some() {
+    if inputs.api_error.is_some() {
         return Observation::new(
             ConditionStatus::Unknown,
             "SystemComponentsUnknown",
@@ -57,8 +57,9 @@ pub(super) fn system_components(seen: &Observed) -> Observation {
 }
 
 /// Findings about the ManagedResources with objects in the seed.
-pub(super) fn of_the_seed(seen: &Observed) -> impl Iterator<Item = String> {
-    seen.resources
+pub(super) fn of_the_seed(inputs: &CareInputs) -> impl Iterator<Item = String> {
+    inputs
+        .resources
         .iter()
         .filter(|resource| is_in_seed(resource))
         .filter_map(ails)
@@ -123,14 +124,14 @@ mod tests {
         .unwrap()
     }
 
-    fn observe(api: bool, resources: Vec<ManagedResource>) -> Observed {
-        Observed {
+    fn observe(api: bool, resources: Vec<ManagedResource>) -> CareInputs {
+        CareInputs {
             api_error: (!api).then(|| "no answer".to_owned()),
             api_not_asked: false,
             nodes: Ok(Vec::new()),
             webhooks: None,
             deployments: Vec::new(),
-            said: BTreeMap::new(),
+            pod_reports: BTreeMap::new(),
             etcds: Vec::new(),
             extensions: Vec::new(),
             resources,

@@ -42,9 +42,8 @@ use super::{
     label::status_label,
     moving,
     observation::Observation,
-    observed,
     owner_checks::ObservedCheck,
-    ownership,
+    ownership, reading,
     settle::settle,
     webhooks,
 };
@@ -125,7 +124,7 @@ fn is_cared_for(shoot: &Shoot, seed: &str) -> bool {
 }
 
 /// Whether the status of a shoot already contains the change.
-fn is_told(shoot: &Shoot, change: impl Fn(&ShootStatus, &mut Vec<Condition>)) -> bool {
+fn contains_change(shoot: &Shoot, change: impl Fn(&ShootStatus, &mut Vec<Condition>)) -> bool {
     let Some(status) = &shoot.status else { return false };
     let mut conditions = status.conditions.clone();
     change(status, &mut conditions);
@@ -147,8 +146,8 @@ impl Reconciler<Shoot> for Care {
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let period = self.context.config.care_sync_period;
-        if let Some(rest) = self.rest(&shoot, period) {
-            return Ok(Next::After(rest));
+        if let Some(left) = self.time_until_check(&shoot, period) {
+            return Ok(Next::After(left));
         }
         // The Shoot comes from the watch: a check without changes sends no request to the garden, at any
         // number of shoots.
@@ -195,15 +194,15 @@ impl Care {
                 settle(old.as_ref(), type_, seen.clone(), threshold, &now).merge_into(list);
             }
             if !leaves {
-                ownership::tell(owner.as_ref(), &now, list);
-                owner_check.tell(status, own, &now, list);
+                ownership::set_condition(owner.as_ref(), &now, list);
+                owner_check.set_condition(status, own, &now, list);
             }
         };
         let is_reported = seen
             .status
             .as_ref()
             .is_none_or(|status| leaves || owner_check.entries(status, own).is_none());
-        if is_reported && is_told(seen, change) {
+        if is_reported && contains_change(seen, change) {
             return Ok(());
         }
         let api: Api<Shoot> = self
@@ -237,13 +236,13 @@ impl Care {
         if let Some(sleep) = checks::of_sleep(shoot) {
             webhooks::warn_of_sleep(&self.context, shoot).await;
             // etcd serves until the last step before the sleep; after that, no process checks the owner.
-            let etcds = observed::etcds(&self.context, namespace).await?;
+            let etcds = reading::etcds(&self.context, namespace).await?;
             let owner = if placement::is_asleep(shoot) {
                 None
             } else {
                 self.owner(&etcds).await?
             };
-            let deployments = observed::deployments(&self.context, namespace).await?;
+            let deployments = reading::deployments(&self.context, namespace).await?;
             return Ok(ShootObservations {
                 observations: CONDITIONS.map(|type_| (type_, sleep.clone())),
                 owner,
@@ -252,24 +251,26 @@ impl Care {
                 data_loss: DataLoss::find(&etcds),
             });
         }
-        let seen = Box::pin(observed::read_objects(&self.context, shoot, namespace)).await?;
-        let observed = [
-            (API_SERVER_AVAILABLE, checks::api_server(&seen)),
-            (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
+        let inputs = Box::pin(reading::read_inputs(&self.context, shoot, namespace)).await?;
+        let found = [
+            (API_SERVER_AVAILABLE, checks::api_server(&inputs)),
+            (CONTROL_PLANE_HEALTHY, checks::control_plane(&inputs)),
             (OBSERVABILITY_COMPONENTS_HEALTHY, checks::observability()),
-            (EVERY_NODE_READY, checks::nodes(shoot, &seen)),
-            (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&seen)),
+            (EVERY_NODE_READY, checks::nodes(shoot, &inputs)),
+            (SYSTEM_COMPONENTS_HEALTHY, components::system_components(&inputs)),
         ];
-        let observations = observed.map(|(type_, observed)| {
-            let seen = extensions::worse(type_, observed, &seen.extensions);
-            (type_, moving::explained_by_move(shoot, type_, seen))
+        let observations = found.map(|(type_, observation)| {
+            let worse = extensions::worse(type_, observation, &inputs.extensions);
+            (type_, moving::explained_by_move(shoot, type_, worse))
         });
         Ok(ShootObservations {
             observations,
-            owner: self.owner(&seen.etcds).await?,
-            owner_check: self.owner_check(shoot, &seen.etcds, &seen.deployments).await?,
-            webhooks: seen.webhooks,
-            data_loss: DataLoss::find(&seen.etcds),
+            owner: self.owner(&inputs.etcds).await?,
+            owner_check: self
+                .owner_check(shoot, &inputs.etcds, &inputs.deployments)
+                .await?,
+            webhooks: inputs.webhooks,
+            data_loss: DataLoss::find(&inputs.etcds),
         })
     }
 
@@ -327,7 +328,7 @@ impl Care {
 
     /// How long a shoot rests after a recent check, so that a busy flow does not trigger a check at each
     /// step.
-    fn rest(&self, shoot: &Shoot, period: Duration) -> Option<Duration> {
+    fn time_until_check(&self, shoot: &Shoot, period: Duration) -> Option<Duration> {
         let mut looked = self.looked();
         let now = Instant::now();
         let least = period / 3;

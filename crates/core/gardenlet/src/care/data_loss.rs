@@ -19,7 +19,7 @@ use placement::Role;
 use prometheus_client::metrics::histogram::Histogram;
 use runtime::{Result, client::Cluster, clock, controller::conditions, process::metrics::Metrics};
 
-use super::observed;
+use super::reading;
 use crate::{Context, MANAGER};
 
 /// How long the Shoot reports a loss; the same time as in etcd-druid.
@@ -48,7 +48,7 @@ impl DataLoss {
         found
     }
 
-    fn tell(&self, now: &Time, constraints: &mut Vec<Condition>) {
+    fn set_condition(&self, now: &Time, constraints: &mut Vec<Condition>) {
         if self.sentences.is_empty() {
             let is_over =
                 |constraint: &Condition| now.0.duration_since(constraint.last_update_time.0) >= REPORTED_FOR;
@@ -77,7 +77,7 @@ impl DataLoss {
 /// The Etcds cannot be read, or the Shoot cannot be written.
 pub async fn report_before_hand_over(context: &Context, shoot: &Shoot) -> Result<()> {
     let namespace = shoot.status.as_ref().map(|status| status.technical_id.as_str());
-    let etcds = observed::etcds(context, namespace.unwrap_or_default()).await?;
+    let etcds = reading::etcds(context, namespace.unwrap_or_default()).await?;
     report(context, shoot, &DataLoss::find(&etcds)).await
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn report(context: &Context, shoot: &Shoot, found: &DataLoss) -
     };
     let reported = constraints(shoot);
     let mut wanted = reported.clone();
-    found.tell(&now, &mut wanted);
+    found.set_condition(&now, &mut wanted);
     if wanted == reported {
         return Ok(());
     }
@@ -107,7 +107,7 @@ pub(super) async fn report(context: &Context, shoot: &Shoot, found: &DataLoss) -
     };
     let told = constraints(&newest);
     let written = conditions::change(MANAGER, &shoots, &name, "constraints", |list| {
-        found.tell(&now, list);
+        found.set_condition(&now, list);
     })
     .await?;
     let message = find_condition(&wanted, DATA_COMPLETE).map(|constraint| constraint.message.clone());
@@ -164,7 +164,7 @@ mod tests {
         let now = Time("2026-01-01T00:02:00Z".parse().unwrap());
         let mut constraints = Vec::new();
         let lost = DataLoss::find(&[etcd(Some("at most 90 s."))]);
-        lost.tell(&now, &mut constraints);
+        lost.set_condition(&now, &mut constraints);
         let told = find_condition(&constraints, DATA_COMPLETE).unwrap();
         assert_eq!(
             (told.status, told.reason.as_str(), told.message.as_str()),
@@ -178,7 +178,7 @@ mod tests {
         // The destination of a move has an Etcd of its own.
         for (later, reported) in [("2026-01-08T00:01:59Z", true), ("2026-01-08T00:02:00Z", false)] {
             let later = Time(later.parse().unwrap());
-            DataLoss::find(&[etcd(None)]).tell(&later, &mut constraints);
+            DataLoss::find(&[etcd(None)]).set_condition(&later, &mut constraints);
             assert_eq!(find_condition(&constraints, DATA_COMPLETE).is_some(), reported);
         }
     }

@@ -18,7 +18,7 @@ use kube::{Api, Resource, api::ListParams};
 use runtime::{Result, client::Cluster, error::Explain as _};
 use serde::Deserialize;
 
-use super::{label::rank, observation::Observation, seen::Extension};
+use super::{inputs::Extension, label::rank, observation::Observation};
 use crate::Context;
 
 /// The part of an extension object that counts. Specifications and the state for a restore are large, and are

@@ -11,9 +11,9 @@
 //! | file | content |
 //! |---|---|
 //! | `controller` | checks each shoot once a period, and writes conditions and constraints |
-//! | `observed` | reads the objects, with `probe` for the API of the shoot |
-//! | `seen` | the objects that were read: the input of all decisions |
-//! | `checks` | the five conditions, from that input |
+//! | `reading` | reads the inputs, with `probe` for the API of the shoot |
+//! | `inputs` | the objects that were read: the input of all decisions |
+//! | `checks` | the five conditions, from the inputs |
 //! | `components` | the ManagedResources of parts, as findings for conditions |
 //! | `extensions` | conditions in extension objects, merged into the conditions of the Shoot |
 //! | `observation` | the result of a check: status, reason, message, codes |
@@ -30,14 +30,14 @@ mod components;
 mod controller;
 mod data_loss;
 mod extensions;
+mod inputs;
 mod label;
 mod moving;
 mod observation;
-mod observed;
 mod owner_checks;
 mod ownership;
 mod probe;
-mod seen;
+mod reading;
 mod settle;
 mod webhook;
 mod webhooks;

@@ -116,7 +116,13 @@ impl ObservedCheck {
 
     /// Writes the condition into the conditions of a shoot without a threshold: a takeover relies on the
     /// condition.
-    pub(super) fn tell(&self, status: &ShootStatus, seed: &str, now: &Time, conditions: &mut Vec<Condition>) {
+    pub(super) fn set_condition(
+        &self,
+        status: &ShootStatus,
+        seed: &str,
+        now: &Time,
+        conditions: &mut Vec<Condition>,
+    ) {
         match self.complete(status, seed) {
             Some(found) => Condition::new(
                 OWNER_CHECKS_COMPLETE,

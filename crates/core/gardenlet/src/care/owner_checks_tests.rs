@@ -50,7 +50,7 @@ fn condition(observed: &ObservedCheck, status: &ShootStatus) -> Option<(Conditio
         "",
         Time(jiff::Timestamp::UNIX_EPOCH),
     )];
-    observed.tell(status, "a", &Time(jiff::Timestamp::UNIX_EPOCH), &mut conditions);
+    observed.set_condition(status, "a", &Time(jiff::Timestamp::UNIX_EPOCH), &mut conditions);
     let told = api::meta::find_condition(&conditions, OWNER_CHECKS_COMPLETE)?;
     Some((told.status, told.reason.clone(), told.message.clone()))
 }

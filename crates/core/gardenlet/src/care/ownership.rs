@@ -138,7 +138,7 @@ fn differ_by(one: &Time, other: &Time, much: SignedDuration) -> bool {
 
 /// Writes the report into the conditions of a shoot without a threshold. A seed that has lost a shoot does
 /// not regain the shoot by waiting.
-pub(super) fn tell(said: Option<&Verified>, now: &Time, conditions: &mut Vec<Condition>) {
+pub(super) fn set_condition(said: Option<&Verified>, now: &Time, conditions: &mut Vec<Condition>) {
     let Some(Verified { seen, asked }) = said else {
         conditions.retain(|one| one.type_ != OWNERSHIP_VERIFIED);
         return;
@@ -435,14 +435,14 @@ mod tests {
                 (Unknown, "NoAnswer", 9060, 9060),
             ),
         ] {
-            tell(Some(&what), &at(now), &mut conditions);
+            set_condition(Some(&what), &at(now), &mut conditions);
             assert_eq!(read_condition(&conditions), expected, "{now}");
             // A second call with the same report writes no change.
             let before = conditions.clone();
-            tell(Some(&what), &at(now + 1), &mut conditions);
+            set_condition(Some(&what), &at(now + 1), &mut conditions);
             assert_eq!(conditions, before, "{now}");
         }
-        tell(None, &at(9999), &mut conditions);
+        set_condition(None, &at(9999), &mut conditions);
         assert_eq!(conditions, []);
     }
 }

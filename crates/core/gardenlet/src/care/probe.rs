@@ -7,7 +7,7 @@ use kube::{Api, api::ListParams, config::Kubeconfig};
 use parts::{Settings, secrets::config::GARDENLET};
 use runtime::client::{Cluster, Connection, Seed, Shoot, load_config};
 
-use super::seen::NodeSeen;
+use super::inputs::NodeReadiness;
 
 /// How long an answer is waited for. Shorter than the period of care, longer than a busy API takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,11 +44,11 @@ pub(super) async fn api_server(seed: &Seed, settings: &Settings, namespace: &str
 }
 
 /// The nodes of the shoot. Users may create any number of nodes: the list must complete within the timeout.
-pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<NodeSeen>, String> {
+pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<NodeReadiness>, String> {
     let mut seen = Vec::new();
     let (nodes, all) = (shoot.cluster_wide::<Node>(), ListParams::default());
     let survey = runtime::bounds::survey(&nodes, &all, |node| {
-        seen.push(NodeSeen::from_node(&node));
+        seen.push(NodeReadiness::from_node(&node));
         ControlFlow::Continue(())
     });
     match tokio::time::timeout(PATIENCE, survey).await {

@@ -54,7 +54,7 @@ pub(super) async fn report(context: &Context, shoot: &Shoot, webhooks: &Webhooks
     let reported = shoot.status.as_ref().map(|status| status.constraints.clone());
     let reported = reported.unwrap_or_default();
     let mut wanted = reported.clone();
-    webhooks.tell(&now, &mut wanted);
+    webhooks.set_condition(&now, &mut wanted);
     if wanted == reported {
         return Ok(());
     }
@@ -68,7 +68,7 @@ pub(super) async fn report(context: &Context, shoot: &Shoot, webhooks: &Webhooks
         return Ok(());
     }
     let written = conditions::change(MANAGER, &shoots, &name, "constraints", |list| {
-        webhooks.tell(&now, list);
+        webhooks.set_condition(&now, list);
     })
     .await?;
     if written && let Some(sentence) = webhooks.news(&reported, &now) {
@@ -181,7 +181,7 @@ impl Webhooks {
     }
 
     /// Puts the constraint into a list.
-    pub(super) fn tell(&self, now: &Time, constraints: &mut Vec<Condition>) {
+    pub(super) fn set_condition(&self, now: &Time, constraints: &mut Vec<Condition>) {
         self.constraint(now).merge_into(constraints);
     }
 

@@ -120,7 +120,7 @@ fn the_constraint_names_the_webhook_and_the_remedy() {
     let bad = survey_webhook(&json!({"rules": rule("", &["nodes"])}));
     let mut constraints = Vec::new();
     let news = bad.news(&constraints, &now).unwrap();
-    bad.tell(&now, &mut constraints);
+    bad.set_condition(&now, &mut constraints);
     assert_eq!(constraints[0].message, news);
     assert_eq!(constraints[0].codes, [ErrorCode::ErrProblematicWebhook]);
     for part in [
@@ -130,7 +130,7 @@ fn the_constraint_names_the_webhook_and_the_remedy() {
         assert!(news.contains(part), "{news}");
     }
     assert_eq!(bad.news(&constraints, &now), None, "a warning is given once");
-    Webhooks::default().tell(&now, &mut constraints);
+    Webhooks::default().set_condition(&now, &mut constraints);
     assert_eq!(constraints[0].status, ConditionStatus::True);
     assert!(constraints[0].codes.is_empty());
     assert_eq!(Webhooks::default().news(&constraints, &now), None);

@@ -68,7 +68,7 @@ pub(super) fn system_components(found: &[ComponentDeployment], now: Time) -> Con
     }
     let broken: Vec<String> = found
         .iter()
-        .filter_map(|(component, deployment)| ail(component, deployment.as_ref()))
+        .filter_map(|(component, deployment)| explain_unavailable(component, deployment.as_ref()))
         .collect();
     if broken.is_empty() {
         let message = "All system components are available.";
@@ -90,7 +90,7 @@ pub(super) fn system_components(found: &[ComponentDeployment], now: Time) -> Con
     )
 }
 
-fn ail(component: &Component, deployment: Option<&Deployment>) -> Option<String> {
+fn explain_unavailable(component: &Component, deployment: Option<&Deployment>) -> Option<String> {
     let Component { namespace, name } = component;
     let Some(deployment) = deployment else {
         return Some(format!(

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use super::{
     changes,
     debounce::{Debounce, Pace},
-    duty::{Stage, not_synced, sync_stage, tell_left_out, up_to_date},
+    duty::{Stage, not_synced, report_left_out, sync_stage, up_to_date},
     gauge::Gauges,
 };
 use crate::{Context, MANAGER, care, shoots::is_hosted};
@@ -97,7 +97,7 @@ fn key(shoot: &Shoot) -> String {
 }
 
 impl Reconciler<Shoot> for Sync {
-    const NAME: &'static str = "shoot-state";
+    const NAME: &'static str = "shoot-state-sync";
 
     /// The store holds the Shoots of all seeds. A Shoot that has left the seed is forgotten.
     fn is_responsible(&self, shoot: &Shoot) -> bool {
@@ -114,8 +114,8 @@ impl Reconciler<Shoot> for Sync {
             self.gauges.forget(&shoot);
             return Ok(Next::Change);
         };
-        if let Some(rest) = self.rest(&key, stage) {
-            return Ok(Next::After(rest));
+        if let Some(left) = self.time_until_due(&key, stage) {
+            return Ok(Next::After(left));
         }
         let api: Api<Shoot> = self
             .context
@@ -138,16 +138,16 @@ impl Reconciler<Shoot> for Sync {
         if stage == Stage::Creating && matches!(outcome, Err(Error::NotReady { .. })) {
             return Ok(Next::After(MISSING_OBJECT_PAUSE));
         }
-        let told = self.tell(&api, &shoot, outcome.as_ref()).await;
-        if told.is_err() {
+        let reported = self.report(&api, &shoot, outcome.as_ref()).await;
+        if reported.is_err() {
             // The report is due, although the ShootState is up to date.
             self.changes().touch(&key, Instant::now());
         }
-        told?;
+        reported?;
         let write = outcome.map_err(patiently)?;
         self.gauges.synced(&shoot, &write);
         self.changes().done(&key, stage, Instant::now());
-        Ok(Next::After(self.rest(&key, stage).unwrap_or_default()))
+        Ok(Next::After(self.time_until_due(&key, stage).unwrap_or_default()))
     }
 
     async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
@@ -169,7 +169,7 @@ impl Sync {
     }
 
     /// Reports the age, and the obstacle to a newer ShootState.
-    async fn tell(
+    async fn report(
         &self,
         api: &Api<Shoot>,
         shoot: &Shoot,
@@ -184,7 +184,7 @@ impl Sync {
             let old = find_condition(list, SHOOT_STATE_UP_TO_DATE).cloned();
             match &outcome {
                 Ok(write) => {
-                    tell_left_out(list, &write.left_out, &now);
+                    report_left_out(list, &write.left_out, &now);
                     let period = config.shoot_state.shoot_state_sync_period / 2;
                     if let Some(new) = up_to_date(old.as_ref(), period, &now) {
                         list.retain(|condition| condition.type_ != new.type_);
@@ -208,9 +208,10 @@ impl Sync {
         .map(drop)
     }
 
-    /// How long the ShootState needs no write; `None`: a write is due.
-    fn rest(&self, key: &str, stage: Stage) -> Option<Duration> {
-        self.changes().rest(key, stage, self.pace(), Instant::now())
+    /// The time until the next write is due; `None`: a write is due.
+    fn time_until_due(&self, key: &str, stage: Stage) -> Option<Duration> {
+        self.changes()
+            .time_until_due(key, stage, self.pace(), Instant::now())
     }
 
     fn pace(&self) -> Pace {

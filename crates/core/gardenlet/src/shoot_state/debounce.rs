@@ -41,8 +41,14 @@ impl Debounce {
         entry.changed = Some((first, now));
     }
 
-    /// How long this key needs no write; `None`: a write is due.
-    pub(super) fn rest(&self, key: &str, stage: Stage, pace: Pace, now: Instant) -> Option<Duration> {
+    /// The time until the next write of this key is due; `None`: a write is due.
+    pub(super) fn time_until_due(
+        &self,
+        key: &str,
+        stage: Stage,
+        pace: Pace,
+        now: Instant,
+    ) -> Option<Duration> {
         let entry = self.0.get(key).copied().unwrap_or_default();
         let (done, of) = entry.done?;
         if of < stage {
@@ -52,7 +58,7 @@ impl Debounce {
             Some((first, last)) => (last + pace.quiet).min(first + pace.longest),
             None => done + pace.period,
         };
-        due.checked_duration_since(now).filter(|rest| !rest.is_zero())
+        due.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
     /// A write begins: changes from now on need a further write.

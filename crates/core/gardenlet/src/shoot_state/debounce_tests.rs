@@ -15,25 +15,28 @@ async fn a_burst_is_followed_once_and_one_without_end_in_time() {
     let start = Instant::now();
     let mut changes = Debounce::default();
     changes.touch("a", start);
-    let first = changes.rest("a", Stage::Created, PACE, start);
+    let first = changes.time_until_due("a", Stage::Created, PACE, start);
     assert_eq!(
         first, None,
         "what was never done is due, although it has just changed"
     );
     changes.begin("a");
     changes.done("a", Stage::Created, start);
-    assert_eq!(changes.rest("a", Stage::Created, PACE, start), Some(second(600)));
+    assert_eq!(
+        changes.time_until_due("a", Stage::Created, PACE, start),
+        Some(second(600))
+    );
     for at in 0..8 {
         changes.touch("a", start + second(at));
     }
-    let rest = |changes: &Debounce, at| changes.rest("a", Stage::Created, PACE, start + second(at));
-    assert_eq!(rest(&changes, 8), Some(second(4)), "five seconds after the last");
-    assert_eq!(rest(&changes, 12), None);
+    let left = |changes: &Debounce, at| changes.time_until_due("a", Stage::Created, PACE, start + second(at));
+    assert_eq!(left(&changes, 8), Some(second(4)), "five seconds after the last");
+    assert_eq!(left(&changes, 12), None);
     for at in 8..60 {
         changes.touch("a", start + second(at));
     }
     assert_eq!(
-        rest(&changes, 30),
+        left(&changes, 30),
         None,
         "thirty seconds after the first, whatever follows"
     );
@@ -41,17 +44,17 @@ async fn a_burst_is_followed_once_and_one_without_end_in_time() {
     changes.touch("a", start + second(61));
     changes.done("a", Stage::Created, start + second(62));
     assert_eq!(
-        rest(&changes, 62),
+        left(&changes, 62),
         Some(second(4)),
         "what changed meanwhile is not lost"
     );
     assert_eq!(
-        changes.rest("b", Stage::Created, PACE, start),
+        changes.time_until_due("b", Stage::Created, PACE, start),
         None,
         "keys are apart"
     );
     changes.forget("a");
-    assert_eq!(rest(&changes, 62), None);
+    assert_eq!(left(&changes, 62), None);
 }
 
 // A seed that dies directly after the creation of a shoot must not lose any state of the shoot.
@@ -61,9 +64,15 @@ async fn what_reaches_a_new_stage_is_due() {
     let mut changes = Debounce::default();
     changes.done("a", Stage::Creating, start);
     changes.touch("a", start);
-    assert_eq!(changes.rest("a", Stage::Creating, PACE, start), Some(second(5)));
-    assert_eq!(changes.rest("a", Stage::Created, PACE, start), None);
+    assert_eq!(
+        changes.time_until_due("a", Stage::Creating, PACE, start),
+        Some(second(5))
+    );
+    assert_eq!(changes.time_until_due("a", Stage::Created, PACE, start), None);
     changes.begin("a");
     changes.done("a", Stage::Created, start);
-    assert_eq!(changes.rest("a", Stage::Created, PACE, start), Some(second(600)));
+    assert_eq!(
+        changes.time_until_due("a", Stage::Created, PACE, start),
+        Some(second(600))
+    );
 }

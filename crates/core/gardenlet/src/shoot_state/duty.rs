@@ -62,7 +62,7 @@ pub(super) fn up_to_date(old: Option<&Condition>, period: Duration, now: &Time) 
 }
 
 /// Reports state that the ShootState leaves out, or that there is none any more.
-pub(super) fn tell_left_out(constraints: &mut Vec<Condition>, named: &[String], now: &Time) {
+pub(super) fn report_left_out(constraints: &mut Vec<Condition>, named: &[String], now: &Time) {
     if named.is_empty() {
         constraints.retain(|constraint| constraint.type_ != SHOOT_STATE_COMPLETE);
         return;
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn left_out_state_is_reported_while_it_is_left_out() {
         let (now, mut constraints) = (Time(jiff::Timestamp::UNIX_EPOCH), Vec::new());
-        tell_left_out(
+        report_left_out(
             &mut constraints,
             &["the state of Gadget a".into(), "Secret b".into()],
             &now,
@@ -143,7 +143,7 @@ mod tests {
             "{}",
             told.message
         );
-        tell_left_out(&mut constraints, &[], &now);
+        report_left_out(&mut constraints, &[], &now);
         assert!(constraints.is_empty());
     }
 

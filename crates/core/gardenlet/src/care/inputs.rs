@@ -1,4 +1,5 @@
-//! Observations of the control plane of a shoot, before any conclusion.
+//! The inputs of all conditions: the state of the control plane of a shoot, before any conclusion. `reading`
+//! fills the inputs, and an `Observation` is a conclusion.
 
 use std::collections::BTreeMap;
 
@@ -27,14 +28,14 @@ pub(super) struct Extension {
 
 /// The part of a Node that is kept.
 #[derive(Debug)]
-pub(super) struct NodeSeen {
+pub(super) struct NodeReadiness {
     /// The name of the Node.
     pub name: String,
     /// Whether the Node reports `Ready`.
     pub is_ready: bool,
 }
 
-impl NodeSeen {
+impl NodeReadiness {
     /// The relevant fields of a Node.
     pub(super) fn from_node(node: &SeenNode) -> Self {
         Self {
@@ -46,19 +47,19 @@ impl NodeSeen {
 
 /// The observations of the control plane of a shoot.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub(super) struct CareInputs {
     /// Why the API is not available; `None` if the API is available.
     pub api_error: Option<String>,
     /// The API could not even be called.
     pub api_not_asked: bool,
     /// The Nodes, or the reason why the Nodes are unknown.
-    pub nodes: std::result::Result<Vec<NodeSeen>, String>,
+    pub nodes: std::result::Result<Vec<NodeReadiness>, String>,
     /// Webhooks in the shoot that can stop its control plane; `None` if the webhooks are unknown.
     pub webhooks: Option<Webhooks>,
     /// Deployments in the shoot's namespace.
     pub deployments: Vec<Deployment>,
     /// Reports of the pods of Deployments with missing pods, by the names of the Deployments.
-    pub said: BTreeMap<String, String>,
+    pub pod_reports: BTreeMap<String, String>,
     /// Etcds in the shoot's namespace.
     pub etcds: Vec<Etcd>,
     /// Extension objects of the shoot.

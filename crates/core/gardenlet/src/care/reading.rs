@@ -1,4 +1,4 @@
-//! Reads the objects from which the conditions are computed.
+//! Reads the inputs of all conditions of a shoot.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use runtime::{Result, client::Cluster, error::Explain as _, workload::rollout};
 
 use super::{
     checks, extensions,
+    inputs::CareInputs,
     probe::{self, Answer},
-    seen::Observed,
     webhooks,
 };
 use crate::Context;
 
 /// Reads all objects.
-pub(super) async fn read_objects(context: &Context, shoot: &Shoot, namespace: &str) -> Result<Observed> {
+pub(super) async fn read_inputs(context: &Context, shoot: &Shoot, namespace: &str) -> Result<CareInputs> {
     let seed = &context.seed;
     let uid = shoot.status.as_ref().map(|s| s.uid.as_str()).unwrap_or_default();
     let backup_entry = format!("{namespace}--{uid}");
@@ -31,7 +31,7 @@ pub(super) async fn read_objects(context: &Context, shoot: &Shoot, namespace: &s
         list::<ManagedResource>(context, namespace),
     );
     let deployments = deployments?;
-    let said = what_pods_say(context, namespace, &deployments).await;
+    let pod_reports = read_pod_reports(context, namespace, &deployments).await;
     let webhooks = match &answer {
         Answer::Ok(client) => webhooks::survey(client).await.ok(),
         _ => None,
@@ -50,13 +50,13 @@ pub(super) async fn read_objects(context: &Context, shoot: &Shoot, namespace: &s
             Err("the shoot's API is not available".to_owned()),
         ),
     };
-    Ok(Observed {
+    Ok(CareInputs {
         api_error,
         api_not_asked,
         nodes,
         webhooks,
         deployments,
-        said,
+        pod_reports,
         etcds: etcds?,
         extensions: extensions?,
         resources: resources?,
@@ -75,13 +75,13 @@ pub(super) async fn deployments(context: &Context, namespace: &str) -> Result<Ve
 
 /// Reads the pods of Deployments with missing pods. The result only improves a message, so a failed read is
 /// ignored.
-async fn what_pods_say(
+async fn read_pod_reports(
     context: &Context,
     namespace: &str,
     deployments: &[Deployment],
 ) -> BTreeMap<String, String> {
     let pods: Api<Pod> = context.seed.namespaced(namespace);
-    let mut said = BTreeMap::new();
+    let mut pod_reports = BTreeMap::new();
     for deployment in deployments.iter().filter(|d| checks::lacks(d).is_some()) {
         let selector = deployment.spec.as_ref().map(|spec| spec.selector.clone());
         let Some(Ok(selector)) = selector.map(Selector::try_from) else {
@@ -89,10 +89,10 @@ async fn what_pods_say(
         };
         let selected = ListParams::default().labels_from(&selector);
         if let Some(words) = rollout::what_pods_say(&pods, &selected).await {
-            said.insert(deployment.name_any(), words);
+            pod_reports.insert(deployment.name_any(), words);
         }
     }
-    said
+    pod_reports
 }
 
 async fn list<K>(context: &Context, namespace: &str) -> Result<Vec<K>>
