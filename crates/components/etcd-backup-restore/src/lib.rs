@@ -5,7 +5,7 @@
 //!   while the seed owns the shoot, and clients reach etcd only then.
 //! - `initialize` ([`restore`]): before etcd starts, restores the newest consistent chain if the volume has
 //!   no usable data; refuses, with the volume unchanged, when the chain cannot be trusted.
-//! - `prepare` ([`restore::Prepare`]): before an etcd without backups starts, raises its revisions above all
+//! - `prepare` ([`restore::Prepare`]): before an etcd without backups starts, raises the revisions above all
 //!   former revisions.
 //! - `copy` ([`copy`]): copies the chain between two stores, verified, and may be repeated at will.
 //! - `follow` ([`follow`]): keeps an etcd equal to the etcd of the seed that a shoot is about to leave.
@@ -16,14 +16,14 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `cli` | the commands and their flags |
+//! | `cli` | the commands with the flags |
 //! | `store_flags` | flags of stores; `etcd_flags`: of etcd; `flag_ranges`: bounds; `duration`: times |
 //! | `server` | the HTTP interface |
 //! | `schedule` | cron schedules |
 //! | `snapshotter` | when and how snapshots are taken; `full`: a full snapshot; `delta`: a delta |
 //! | `garbage` | the objects that garbage collection deletes |
 //! | `chain` | the objects that make a database |
-//! | `snapshot_name` | the names of objects; `compression`, `integrity`: their content |
+//! | `snapshot_name` | the names of objects; `compression`, `integrity`: the content |
 //! | `store` | the bucket of an ownership epoch |
 //! | `seal_note` | the seal of an epoch in the bucket; `restored_note`: the revision after a restore |
 //! | `restore` | `initialize` and `prepare`, before etcd starts |

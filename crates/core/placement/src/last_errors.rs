@@ -20,7 +20,7 @@ use api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-/// The errors that a report has at most. A flow reports one error for each task that has failed.
+/// The errors that a report has at most. A flow reports an error for each task that has failed.
 pub const MOST_ERRORS: usize = 8;
 
 /// Task of the errors that name resources left behind by a forced deletion.

@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `report` | the facts about a Shoot, also the JSON |
-//! | `text` | what is shown: the list of shoots, and the tree of a single shoot |
+//! | `text` | the shown text: the list of shoots, and the tree of a single shoot |
 //! | `overview` | `--seeds`: the garden as a tree of seeds |
 
 mod overview;

@@ -24,7 +24,7 @@
 //! | file | content |
 //! |---|---|
 //! | `data_dir` | the data directory: check and swap; `replaced`: the replaced directory |
-//! | `begins` | the revision with which an epoch begins |
+//! | `begins` | the first revision of an epoch |
 //! | `adopted` | an epoch that continues an earlier epoch of the same seed |
 //! | `sealed` | `initialize` in an epoch that was lost |
 //! | `history` | the changes in the database; `apply` adds deltas, `bolt` writes the file |

@@ -10,14 +10,14 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `plan` | the step with which a session begins |
+//! | `plan` | the first step of a session |
 //! | `session` | a session; `worker`: the settings and the state that all parts share |
 //! | `changes` | the changes since the last snapshot; `deltas` stores the changes |
-//! | `finale` | the final snapshot; `proof`: its proof in the store |
+//! | `finale` | the final snapshot; `proof`: the proof in the store |
 //! | `sealed` | the work after the seal |
 //! | `collector` | when garbage is collected |
 //! | `space` | the room below the quota of etcd; `room` makes room, `relief` reports the attempt |
-//! | `requests` | the requests of the HTTP interface; `state`: the state that it shows |
+//! | `requests` | the requests of the HTTP interface; `state`: the shown state |
 
 mod changes;
 mod collector;

@@ -7,8 +7,8 @@
 //! | `backup_restore` | the containers of etcd-backup-restore |
 //! | `copy_job` | the Job that copies backups |
 //! | `services` | the two Services |
-//! | `volumes` | the volumes and their mount paths |
-//! | `security` | the rights of the pods; `service_account`: their identity |
+//! | `volumes` | the volumes and the mount paths |
+//! | `security` | the rights of the pods; `service_account`: the identity |
 
 pub mod backup_restore;
 pub mod copy_job;

@@ -205,7 +205,7 @@ fn has_succeeded(observed: &Observed, container: &str) -> bool {
         })
 }
 
-/// The errors of the status. An error keeps the time of its first observation.
+/// The errors of the status. An error keeps the time of the first observation.
 fn date_failures(failures: Vec<Failure>, before: &[EtcdLastError], now: &Time) -> Vec<EtcdLastError> {
     let since = |failure: &Failure| {
         let old = before

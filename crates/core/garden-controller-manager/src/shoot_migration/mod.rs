@@ -10,7 +10,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `preflight` | the obstacles, in the order in which users fix them, and which obstacles pass |
+//! | `preflight` | the obstacles, in the order of the repair by users, and the passing obstacles |
 //! | `extensions` | the providers that the shoot needs, and the extensions of the destination |
 //! | `seed_defaults` | the values from a seed that the destination must provide equally |
 //! | `planned_move_checks` | the list of the checks that a takeover skips: the rows up to `pending_edit` |

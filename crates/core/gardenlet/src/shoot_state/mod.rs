@@ -15,9 +15,9 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `changes` | the watches: which changes wake the controller |
+//! | `changes` | the watches: the changes that wake the controller |
 //! | `debounce` | when changes are written. The times are flags (`config.rs`, `ShootStateFlags`) |
-//! | `duty` | which shoots need a ShootState, the stage of a shoot, and the reported constraint |
+//! | `duty` | the shoots with a ShootState to keep, the stage of a shoot, and the reported constraint |
 //! | `controller` | writes, and reports the age |
 //! | `gauge` | the age as a metric |
 

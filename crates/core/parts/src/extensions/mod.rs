@@ -9,7 +9,7 @@
 //! | `control_plane` | ControlPlane |
 //! | `dns_records` | the DNS records of the API; `record` is shared with the owner record |
 //! | `further_extensions` | objects of kind `Extension` |
-//! | `subnet_isolation` | SubnetIsolation; `shared_close_deadline`: its time in a running flow |
+//! | `subnet_isolation` | SubnetIsolation; `shared_close_deadline`: the time in a running flow |
 
 pub(crate) mod control_plane;
 pub(crate) mod dns_records;

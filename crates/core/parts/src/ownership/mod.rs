@@ -6,9 +6,9 @@
 //! | `claim` | the steps of a destination, from the hand-over until the seed acts like an owner |
 //! | `departure` | the phases of a source while the shoot leaves |
 //! | `hand_over` | the confirmation of a planned hand-over by the owner record |
-//! | `fence` | the wait for former owners; `fence_clock`: its start; `fence_servers`: the DNS servers |
-//! | `owner_record` | the owner record; `owner_claim`: its name, identity and servers |
-//! | `owner_terms` | intervals and bounds of owner checks; `applied_terms` records them in the Shoot |
+//! | `fence` | the wait for former owners; `fence_clock`: the start; `fence_servers`: the DNS servers |
+//! | `owner_record` | the owner record; `owner_claim`: name, identity and servers |
+//! | `owner_terms` | intervals and bounds of owner checks; `applied_terms` records both in the Shoot |
 //! | `opened_epoch` | the note in the seed that the data of an epoch are chosen |
 //! | `data_loss` | the bounds of a loss after a takeover |
 //! | `writers` | the processes that write to a shoot, which a move stops |

@@ -17,7 +17,7 @@
 //! | `piece` | a piece of the state, and the order of pieces |
 //! | `own` | the own Secrets of the gardenlet: the keys of the shoot; `entries` converts Secrets |
 //! | `content` | the objects that states of extensions refer to |
-//! | `unfit` | state that no other seed can restore |
+//! | `unfit` | state that no further seed can restore |
 //! | `left_out` | constraint `ShootStateComplete`; `sentences`: bounded texts |
 //! | `overlay` | merges the present pieces with the earlier pieces |
 //! | `writer` | writes pieces into the ShootState, or into chunks |

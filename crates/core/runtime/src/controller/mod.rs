@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `runner` | the controller runner: finalizer, span, back-off, metrics, Events, shutdown |
 //! | `failure_counts` | consecutive failures of an object, for the back-off |
-//! | `shared_watch` | one watch for several controllers; `pending_objects`: the queue of a subscriber |
+//! | `shared_watch` | a watch for several controllers; `pending_objects`: the queue of a subscriber |
 //! | `store_changes` | reports a change after the store shows the change |
 //! | `finalizer` | sets and removes a finalizer |
 //! | `conditions` | changes the own entries of a list of conditions |
