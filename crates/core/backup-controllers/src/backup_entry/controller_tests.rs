@@ -1,12 +1,14 @@
-//! The start of the controller, with simulated API servers.
+//! The start of the controller and a deletion, with simulated API servers.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::{convert::Infallible, sync::Mutex};
 
-use api::gardencore::BackupEntrySpec;
-use http::{Request, Response, StatusCode};
-use kube::{Client, client::Body};
+use api::{
+    constants::BACKUP_ENTRY_BACKUPS_COPIED, extensions::ExtensionObject as _, gardencore::BackupEntrySpec,
+};
+use http::{Method, Request, Response, StatusCode};
+use kube::{Client, client::Body, runtime::reflector};
 use runtime::{
     bounds::SharePercent,
     client::{Garden, Permit, Seed},
@@ -134,7 +136,76 @@ fn seed() -> Client {
     Client::new(service, "default")
 }
 
-fn context(garden: Client) -> Context {
+/// The entry of backups in a former bucket, in deletion after copies were reported.
+fn source() -> BackupEntry {
+    let mut source = entry("a");
+    source.metadata.name = Some(format!("source-{NAME}"));
+    source.metadata.deletion_timestamp = Some(clock::now_k8s());
+    source
+        .annotations_mut()
+        .insert(BACKUP_ENTRY_BACKUPS_COPIED.into(), "true".into());
+    source
+}
+
+/// A garden with the source entry, the entry of the new bucket, and the living Shoot. The phase of the Shoot
+/// asks for a note in the seed.
+fn garden_with_copies() -> Client {
+    let mut original = entry("a");
+    original.spec.bucket_name = "new".into();
+    let entries = [source(), original].map(|entry| serde_json::to_value(entry).unwrap());
+    let shoot = json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+        "metadata": {"name": "web", "namespace": "garden-dev"},
+        "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
+        "status": {"seedName": "a", "technicalID": "shoot--dev--web", "uid": "uid",
+            "ownership": {"epoch": 2, "phase": "Held"}},
+    });
+    let service = service_fn(move |request: Request<Body>| {
+        let (entries, shoot) = (entries.clone(), shoot.clone());
+        async move {
+            let path = request.uri().path();
+            if path.ends_with("/shoots") {
+                return page(&shoot, "");
+            }
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let found = entries.iter().find(|entry| entry["metadata"]["name"] == name);
+            found.map_or_else(missing, |entry| answer(StatusCode::OK, entry))
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// A seed with this object of the source entry, and without the namespace of the shoot. `writes`: the methods
+/// of the requests that change the object.
+fn seed_with_object(object: &extensions::BackupEntry, writes: watch::Sender<Vec<Method>>) -> Client {
+    let object = serde_json::to_value(object).unwrap();
+    let service = service_fn(move |request: Request<Body>| {
+        let (object, writes) = (object.clone(), writes.clone());
+        async move {
+            let end = format!("/source-{NAME}");
+            if !request.uri().path().ends_with(&end) {
+                return missing();
+            }
+            if request.method() != Method::GET {
+                writes.send_modify(|writes| writes.push(request.method().clone()));
+            }
+            answer(StatusCode::OK, &object)
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// Runs the deletion of the source entry once. Returns the changes of the object in the seed.
+async fn delete_source(object: &extensions::BackupEntry) -> Vec<Method> {
+    let (sender, writes) = watch::channel(Vec::new());
+    let context = Arc::new(context(garden_with_copies(), seed_with_object(object, sender)));
+    let (here, _writer) = reflector::store();
+    let controller = BackupEntryController { context, here };
+    controller.cleanup(Arc::new(source())).await.unwrap();
+    writes.borrow().clone()
+}
+
+fn context(garden: Client, seed: Client) -> Context {
     let permit = Permit::sole("a test");
     let settings = runner::Settings {
         concurrency: 1,
@@ -145,7 +216,7 @@ fn context(garden: Client) -> Context {
     };
     Context {
         garden: Garden::new(garden, &permit),
-        seed: Seed::new(seed(), &permit),
+        seed: Seed::new(seed, &permit),
         seed_name: "a".into(),
         deletion_grace: Duration::ZERO,
         project_share: SharePercent::HALF,
@@ -157,7 +228,7 @@ fn context(garden: Client) -> Context {
 #[tokio::test(start_paused = true)]
 async fn an_entry_that_was_taken_over_is_checked_after_a_list_of_two_pages() {
     let (sender, mut reads) = watch::channel(0);
-    let context = context(garden(sender));
+    let context = context(garden(sender), seed());
     let checked = async {
         tokio::select! {
             () = run(Arc::new(context)) => {}
@@ -172,7 +243,7 @@ async fn an_entry_that_was_taken_over_is_checked_after_a_list_of_two_pages() {
 #[tokio::test(start_paused = true)]
 async fn an_error_that_repeats_is_recorded_in_each_run() {
     let (sender, mut writes) = watch::channel(Vec::<Value>::new());
-    let context = context(garden_without_bucket(sender));
+    let context = context(garden_without_bucket(sender), seed());
     let written = async {
         tokio::select! {
             () = run(Arc::new(context)) => Vec::new(),
@@ -183,4 +254,25 @@ async fn an_error_that_repeats_is_recorded_in_each_run() {
     let has_error = |status: &Value| status["lastError"].is_object();
     let errors: Vec<_> = written.iter().take(4).map(has_error).collect();
     assert_eq!(errors, [false, true, false, true]);
+}
+
+/// Upgrade: a former version has asked the provider for the deletion, and has written no note. A migration of
+/// the object would never end.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_the_provider_has_begun_goes_on() {
+    let spec = extensions::BackupEntrySpec::default();
+    let mut object = extensions::BackupEntry::new(&format!("source-{NAME}"), spec);
+    // Without the note the backups stay: the provider is asked to release the object.
+    assert_eq!(delete_source(&object).await, [Method::PATCH]);
+    object.metadata.deletion_timestamp = Some(clock::now_k8s());
+    assert!(delete_source(&object).await.is_empty());
+    // A provider that has released the object removes no backups.
+    object.default_status_mut().last_operation = Some(LastOperation {
+        description: String::new(),
+        last_update_time: clock::now_k8s(),
+        progress: 100,
+        state: LastOperationState::Succeeded,
+        type_: LastOperationType::Migrate,
+    });
+    assert_eq!(delete_source(&object).await, [Method::PATCH, Method::DELETE]);
 }
