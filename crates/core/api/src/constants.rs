@@ -1,5 +1,7 @@
 //! Names that users, extensions and dashboards rely on: annotations, labels, finalizers and their values.
 
+use k8s_openapi::api::core::v1::Namespace;
+
 /// Annotation: the requested operation on the object, see [`operation`].
 pub const OPERATION: &str = "gardener.cloud/operation";
 
@@ -173,6 +175,14 @@ pub const HANDED_OVER_IN_EPOCH: &str = "shoot.gardener.cloud/handed-over-in-epoc
 /// the annotation of the present epoch, the gardenlet does not rely on phases `Opening`, `Held` and `Leaving`
 /// of the Shoot.
 pub const OPENED_IN_EPOCH: &str = "shoot.gardener.cloud/opened-in-epoch";
+
+/// The epoch of annotation [`OPENED_IN_EPOCH`] of a namespace; `None` without a valid annotation.
+#[must_use]
+pub fn opened_epoch(namespace: &Namespace) -> Option<i64> {
+    let annotations = namespace.metadata.annotations.as_ref()?;
+    annotations.get(OPENED_IN_EPOCH)?.parse().ok()
+}
+
 /// Annotation of the shoot's namespace in the seed: the ownership epoch, a whole number, of the grant under
 /// which the seed has created the namespace, before any flow of an owner. A namespace with the annotation is
 /// removed when the grant ends. The flow of an owner removes the annotation first.

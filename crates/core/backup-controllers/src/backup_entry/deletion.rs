@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::{
     constants::{
         BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_BACKUPS_COPIED, BACKUP_ENTRY_FORCE_DELETION,
-        BACKUPS_COPIED_BUT_FINAL, OPENED_IN_EPOCH, finalizer::GARDENER,
+        BACKUPS_COPIED_BUT_FINAL, OPENED_IN_EPOCH, finalizer::GARDENER, opened_epoch,
     },
     gardencore::{BackupEntry, Shoot},
     meta::LastOperationType,
@@ -83,10 +83,12 @@ pub(super) fn decide(
 /// deletes the entry, and cannot write the note of the seed. A gardenlet keeps the note only for a shoot with
 /// phases.
 fn has_chosen_data(entry: &BackupEntry, shoot: &Shoot, namespace: Option<&Namespace>) -> bool {
-    let epoch = |found: Option<&String>| found.and_then(|text| text.parse::<i64>().ok());
-    let assigned = epoch(entry.annotations().get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH));
-    let noted = epoch(namespace.and_then(|namespace| namespace.annotations().get(OPENED_IN_EPOCH)));
-    !has_phases(shoot) || noted.is_some_and(|noted| noted >= assigned.unwrap_or_default())
+    let assigned = entry.annotations().get(BACKUP_ENTRY_ASSIGNED_IN_EPOCH);
+    let assigned = assigned
+        .and_then(|epoch| epoch.parse::<i64>().ok())
+        .unwrap_or_default();
+    let noted = namespace.and_then(opened_epoch);
+    !has_phases(shoot) || noted.is_some_and(|noted| noted >= assigned)
 }
 
 fn has_phases(shoot: &Shoot) -> bool {

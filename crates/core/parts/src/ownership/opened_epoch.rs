@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use api::{
-    constants::{ETCD_MAIN, OPENED_IN_EPOCH, OWNERSHIP_EPOCH},
+    constants::{ETCD_MAIN, OPENED_IN_EPOCH, OWNERSHIP_EPOCH, opened_epoch},
     druid::Etcd,
     gardencore::Shoot,
 };
@@ -46,7 +46,7 @@ impl OpenedEpoch {
                 residency.namespace
             )));
         };
-        if noted_epoch(&namespace) == Some(epoch) {
+        if opened_epoch(&namespace) == Some(epoch) {
             return Ok(());
         }
         // The uid refuses a namespace that was created since.
@@ -67,7 +67,7 @@ impl OpenedEpoch {
         if Mutation::UnnotedPhaseTrusted.is_active() {
             return Ok(true);
         }
-        if namespace.is_some_and(|namespace| noted_epoch(namespace) == Some(epoch)) {
+        if namespace.is_some_and(|namespace| opened_epoch(namespace) == Some(epoch)) {
             return Ok(true);
         }
         let found = residency.etcds().get_opt(ETCD_MAIN).await;
@@ -121,10 +121,6 @@ fn with_record(shoot: &Shoot, relied_on: &Ownership<String>) -> Shoot {
     shoot
 }
 
-fn noted_epoch(namespace: &Namespace) -> Option<i64> {
-    namespace.annotations().get(OPENED_IN_EPOCH)?.parse().ok()
-}
-
 /// Whether the Etcd serves the shoot in this epoch. The Etcd that copies backups exists before the choice.
 fn is_opened_etcd(etcd: &Etcd, epoch: i64) -> bool {
     let own = etcd.annotations().get(OWNERSHIP_EPOCH);
@@ -164,7 +160,7 @@ mod tests {
         let noted = |annotations: &Value| {
             let namespace: Namespace =
                 crate::from_json(json!({"metadata": {"name": "n", "annotations": annotations}})).unwrap();
-            noted_epoch(&namespace)
+            opened_epoch(&namespace)
         };
         assert_eq!(noted(&json!({(OPENED_IN_EPOCH): "3"})), Some(3));
         assert_eq!(noted(&json!({(OPENED_IN_EPOCH): "three"})), None);
