@@ -3,15 +3,13 @@
 
 use api::gardencore::Shoot;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, Client,
-    api::{ApiResource, DeleteParams, DynamicObject},
-};
+use kube::{Api, api::DeleteParams};
 use serde_json::{Value, json};
 
 use crate::{
     garden::{self, Garden, NAMESPACE, allowed, refused},
     grant_rights,
+    large::shoots,
 };
 
 const SHOOT: &str = "crowded";
@@ -60,7 +58,12 @@ pub async fn managed_fields_leave_room_for_others(garden: &Garden) {
     );
     let note = json!({"metadata": {"annotations": {"note": "x"}}});
     refused(garden.patch(&user, SHOOT, note.clone()).await, WORDS);
-    let operator = operator(garden).await;
+    // The operator may have a shoot taken over, and may not decide about the ownership of all shoots.
+    let verbs = ["get", "patch", "force-restore"];
+    let operator = garden
+        .user_of_shoots("operator-of-crowded", NAMESPACE, &verbs)
+        .await;
+    let operator = shoots(&operator.unwrap());
     garden::until_allowed(|| garden::try_patch(&operator, SHOOT, &note)).await;
     allowed(garden.patch(&operator, SHOOT, note.clone()).await);
     let many = with_entries(ALLOWED_FOR_OPERATORS + 1);
@@ -99,29 +102,6 @@ async fn a_seed_fills_no_secret(garden: &Garden) {
     let large = with_size("v1", "f:data", 20_000);
     // By two policies, in no order.
     refused(garden.patch(&secrets, SECRET, large).await, "denied request");
-}
-
-fn shoots(client: &Client) -> Api<DynamicObject> {
-    Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::erase::<Shoot>(&()))
-}
-
-/// A user who may have this shoot taken over, and may not decide about the ownership of all shoots.
-async fn operator(garden: &Garden) -> Api<DynamicObject> {
-    let (rbac, name) = ("rbac.authorization.k8s.io", "operator-of-crowded");
-    let metadata = json!({"name": name, "namespace": NAMESPACE});
-    let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"],
-        "verbs": ["get", "patch", "force-restore"]}]);
-    let role =
-        json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules});
-    let binding = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
-        "subjects": [{"apiGroup": rbac, "kind": "User", "name": name}],
-    });
-    for document in [role, binding] {
-        garden.bring(&document).await.unwrap();
-    }
-    shoots(&garden.client(name, &[]).await)
 }
 
 fn with_entries(count: usize) -> Value {

@@ -4,7 +4,7 @@
 use api::gardencore::Shoot;
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -18,7 +18,9 @@ const STAYS: &str = "from-manifest-too";
 
 /// The user may edit Shoots and may not move Shoots.
 pub async fn a_manifest_without_the_seed_stays_valid_after_a_move(garden: &Garden) {
-    let customer = customer(garden).await;
+    let verbs = ["get", "create", "update", "patch"];
+    let customer = garden.user_of_shoots("customer", NAMESPACE, &verbs).await;
+    let customer = shoots(&customer.unwrap());
     let operator: Api<Shoot> = garden.admin(NAMESPACE);
     for name in [MOVED, STAYS] {
         garden::until_allowed(|| garden::try_apply(&customer, name, manifest(name, Some("seed-a"), "x")))
@@ -72,23 +74,4 @@ fn manifest(name: &str, seed: Option<&str>, config: &str) -> Value {
         spec.remove("seedName");
     }
     manifest
-}
-
-/// The Shoots of a user without rights besides.
-async fn customer(garden: &Garden) -> Api<DynamicObject> {
-    let (rbac, name) = ("rbac.authorization.k8s.io", "customer");
-    let metadata = json!({"name": name, "namespace": NAMESPACE});
-    let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"],
-        "verbs": ["get", "create", "update", "patch"]}]);
-    let role =
-        json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules});
-    let binding = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
-        "subjects": [{"apiGroup": rbac, "kind": "User", "name": name}],
-    });
-    for document in [role, binding] {
-        garden.bring(&document).await.unwrap();
-    }
-    shoots(&garden.client(name, &[]).await)
 }

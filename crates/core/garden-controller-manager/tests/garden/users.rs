@@ -25,15 +25,14 @@ impl Garden {
     /// A user who may read and write the Shoots of this namespace, and has no right besides.
     pub async fn editor_of_shoots(&self, namespace: &str) -> Result<Client> {
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        self.user_of_shoots("editor-of-shoots", namespace, &verbs).await
+    }
+
+    /// A user with these verbs for the Shoots of this namespace, and no right besides.
+    pub async fn user_of_shoots(&self, name: &str, namespace: &str, verbs: &[&str]) -> Result<Client> {
         let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"], "verbs": verbs}]);
-        self.grant(
-            "editor-of-shoots",
-            namespace,
-            &rules,
-            ("User", "editor-of-shoots"),
-        )
-        .await?;
-        self.plane.client("editor-of-shoots", &[]).await
+        self.grant(name, namespace, &rules, ("User", name)).await?;
+        self.plane.client(name, &[]).await
     }
 
     /// A user who may read and write the BackupEntries of this namespace, and has no right besides.
