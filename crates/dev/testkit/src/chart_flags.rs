@@ -2,11 +2,15 @@
 
 use std::{fs, path::Path};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use clap::{Arg, Args, Command, CommandFactory, Parser};
 use serde_json::Value;
 
 /// An integer value without a maximum in the schema counts as this maximum.
 const MOST: i64 = 4_294_967_295;
+/// A chart of a process with controllers has more flags at bounds. Fewer flags mean that the chart was not
+/// read as intended.
+const FEWEST_AT_BOUNDS: usize = 12;
 
 /// The lines of the Deployment below `args` that begin with a flag, as `--name={{ .Values.name }}`.
 fn flags_of(deployment: &str) -> impl Iterator<Item = &str> {
@@ -22,12 +26,29 @@ fn read(chart: &str, file: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The flags, as `--name=value`, of each integer value of a chart at the bounds of the value in
-/// `values.schema.json`. A process that refuses such a flag does not start with values that Helm accepts.
+/// The errors of a process about its flags at the bounds of the values of its chart. A process that refuses
+/// such a flag does not start with values that Helm accepts. `needed`: the name of the process, and the flags
+/// without which the process does not start.
 ///
 /// # Errors
-/// The chart has no Deployment or no schema.
-pub fn flags_at_bounds(chart: &str) -> Result<Vec<String>> {
+/// The chart has no Deployment or no schema, or too few values with bounds.
+pub fn refused_bounds<P: Parser>(chart: &str, needed: &[&str]) -> Result<Vec<String>> {
+    let flags = flags_at_bounds(chart)?;
+    ensure!(
+        flags.len() >= FEWEST_AT_BOUNDS,
+        "chart {chart} has only these flags at bounds: {flags:?}"
+    );
+    let refused = flags.iter().filter_map(|flag| {
+        let arguments = needed.iter().copied().chain([flag.as_str()]);
+        let error = P::try_parse_from(arguments).err()?;
+        Some(format!("{flag}: {error}"))
+    });
+    Ok(refused.collect())
+}
+
+/// The flags, as `--name=value`, of each integer value of a chart at the bounds of the value in
+/// `values.schema.json`.
+fn flags_at_bounds(chart: &str) -> Result<Vec<String>> {
     let schema: Value = serde_json::from_str(&read(chart, "values.schema.json")?)?;
     let deployment = read(chart, "templates/deployment.yaml")?;
     let mut flags = Vec::new();
@@ -61,17 +82,21 @@ fn bounds_of(schema: &Value) -> Option<[i64; 2]> {
     schema["anyOf"].as_array()?.iter().find_map(bounds_of)
 }
 
-/// The flags, without `--`, that the Deployment of a chart passes in no case.
+/// The flags of process `P`, without `--`, that the Deployment of a chart passes in no case. The flags `L` of
+/// the locks do not count.
 ///
 /// # Errors
 /// The chart has no Deployment.
-pub fn unset_flags<'f>(chart: &str, flags: impl IntoIterator<Item = &'f str>) -> Result<Vec<&'f str>> {
+pub fn unset_flags<P: CommandFactory, L: Args>(chart: &str) -> Result<Vec<String>> {
     let deployment = read(chart, "templates/deployment.yaml")?;
-    let names: Vec<&str> = flags_of(&deployment)
+    let passed: Vec<&str> = flags_of(&deployment)
         .filter_map(|flag| flag.strip_prefix("--")?.split('=').next())
         .collect();
-    let flags = flags.into_iter();
-    Ok(flags.filter(|flag| !names.contains(flag)).collect())
+    let (all, locks) = (P::command(), L::augment_args(Command::new("locks")));
+    let of_locks: Vec<&str> = locks.get_arguments().filter_map(Arg::get_long).collect();
+    let own = all.get_arguments().filter_map(Arg::get_long);
+    let unset = own.filter(|flag| !of_locks.contains(flag) && !passed.contains(flag));
+    Ok(unset.map(str::to_owned).collect())
 }
 
 #[cfg(test)]

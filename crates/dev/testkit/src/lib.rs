@@ -64,7 +64,7 @@ mod wait;
 mod wait_bound;
 
 pub use chart::grant as grant_chart;
-pub use chart_flags::{flags_at_bounds, unset_flags};
+pub use chart_flags::{refused_bounds, unset_flags};
 pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
 pub use front::Front;
