@@ -18,6 +18,8 @@ WORK=$STATE/alerts LOG=$REPOT_CACHE/log/prometheus-$NAME.log
 INTERVAL=15s
 # A dead seed pages within two minutes. Alertmanager is not here, and waits 10 s before it pages (docs/operate/monitoring.md).
 PAGED_WITHIN=110
+# wait_for hides what its condition prints.
+exec 6>&2
 
 # key_of CLUSTER: writes the files by which Prometheus signs in to the API server.
 key_of() {
@@ -62,22 +64,40 @@ start_prometheus() {
   for chart in garden seed; do cp "charts/$chart/files/rules.yaml" "$WORK/$chart.rules.yaml"; done
   for cluster in garden seed-b; do key_of "$cluster"; done
   write_config
-  prometheus --config.file="$WORK/prometheus.yml" --storage.tsdb.path="$WORK/data" --web.listen-address="$ADDRESS" \
-    --log.level=warn >"$LOG" 2>&1 7>&- 8>&- 9>&- &
+  # The API reports times in the zone of the process, and state_of reads UTC.
+  TZ=UTC prometheus --config.file="$WORK/prometheus.yml" --storage.tsdb.path="$WORK/data" --web.listen-address="$ADDRESS" \
+    --log.level=warn >"$LOG" 2>&1 6>&- 7>&- 8>&- 9>&- &
   prometheus=$!
   trap clean_up EXIT
-  wait_for 60 "Prometheus answers (log: $LOG)" curl -sf -m 3 "http://$ADDRESS/-/ready"
+  wait_for 60 "Prometheus answers (log: $LOG)" is_ready
 }
 
+# check_prometheus: ends the test where the process is gone. A different process may answer at the address.
+check_prometheus() {
+  kill -0 "$prometheus" 2>/dev/null || fail "Prometheus has ended, so no alert can be judged; its log is $LOG" 2>&6
+}
+is_ready() { check_prometheus; curl -sf -m 3 "http://$ADDRESS/-/ready"; }
+
 # reload: for pods with new names.
-reload() { write_config && kill -HUP "$prometheus"; }
+reload() { check_prometheus; write_config && kill -HUP "$prometheus"; }
 
 # has QUERY: whether the query has a result now.
 has() {
+  check_prometheus
   curl -sf -m 5 --data-urlencode "query=$1" "http://$ADDRESS/api/v1/query" | jq -e '.data.result | length > 0' >/dev/null
 }
 fires() { has "ALERTS{alertname=\"$1\", alertstate=\"firing\"}"; }
-fires_not() { ! fires "$1"; }
+
+# state_of ALERT SINCE: `firing` or `quiet`, by evaluations after SINCE (Unix seconds). Fails without such an evaluation, and where
+# Prometheus does not answer, does not have the rule, or could not evaluate the rule: silence is a proof only after an evaluation.
+state_of() {
+  curl -sf -m 5 "http://$ADDRESS/api/v1/rules" | jq -er --arg alert "$1" --argjson since "$2" '
+    [.data.groups[].rules[] | select(.name == $alert)]
+    | select(length > 0 and all(.[]; .health == "ok" and (.lastEvaluation[:19] + "Z" | fromdate) > $since))
+    | if any(.[]; .state == "firing") then "firing" else "quiet" end'
+}
+is_evaluated() { check_prometheus; [ -n "$(state_of "$1" "$2")" ]; }
+is_quiet() { check_prometheus; [ "$(state_of "$1" "$2")" = quiet ]; }
 
 # scale CLUSTER DEPLOYMENT REPLICAS
 scale() { at "$1" -n garden scale "deployment/$2" --replicas="$3" >/dev/null; }
@@ -89,20 +109,25 @@ clean_up() {
   scale garden garden-controller-manager "$managers" || true
 }
 
+# ends ALERT SECONDS: the alert ends within this time, by an evaluation from now on.
+ends() { wait_for "$2" "alert $1 ends after the repair" is_quiet "$1" "$(date +%s)"; }
+
 # comes_back CLUSTER DEPLOYMENT REPLICAS ALERT: the alert ends after the repair.
 comes_back() {
   scale "$1" "$2" "$3"
   at "$1" -n garden rollout status "deployment/$2" --timeout=300s >/dev/null
   reload
-  wait_for 240 "alert $4 ends after the repair" fires_not "$4"
+  ends "$4" 240
 }
 
 gardenlets=$(replicas_of seed-b gardenlet) managers=$(replicas_of garden garden-controller-manager)
 start_prometheus
 wait_for 120 "garden-controller-manager reports Seed seed-b" has 'seed_condition{seed="seed-b", condition="GardenletReady", status="True"}'
 wait_for 120 "the gardenlet of seed-b leads" has 'controller_synced{controller="care"} == 1'
+begin=$(date +%s)
 for alert in RepotSeedSilent RepotGardenletDown RepotGardenControllerManagerDown; do
-  fires_not "$alert" || fail "alert $alert fires before anything is broken: http://$ADDRESS/alerts"
+  wait_for 60 "Prometheus evaluates alert $alert" is_evaluated "$alert" "$begin"
+  is_quiet "$alert" "$begin" || fail "alert $alert fires before anything is broken: http://$ADDRESS/alerts"
 done
 
 say "the gardenlet of seed-b is gone"
@@ -112,7 +137,7 @@ wait_for "$PAGED_WITHIN" "alert RepotSeedSilent fires" fires RepotSeedSilent
 say "alert RepotSeedSilent fires after $((SECONDS - begin)) s"
 wait_for 180 "alert RepotGardenletDown fires" fires RepotGardenletDown
 comes_back seed-b gardenlet "$gardenlets" RepotSeedSilent
-wait_for 180 "alert RepotGardenletDown ends after the repair" fires_not RepotGardenletDown
+ends RepotGardenletDown 180
 
 say "garden-controller-manager is gone"
 scale garden garden-controller-manager 0
