@@ -84,6 +84,11 @@ case $part in
 esac
 # has_part N: whether this run includes part N.
 has_part() { [ -z "$part" ] || [ "$part" = "$1" ]; }
+# Part 6 comes last, after hours, and a shallow clone lacks the commit of the previous release.
+if [ "$set_of_tests" = all ] && has_part 6; then
+  hack/previous-release.sh --check ||
+    fail "part 6 of make e2e-all needs the previous release, see the line above; make e2e-all PART=1 to PART=5 run without it"
+fi
 # One run at a time. Tests do not hold the lock: where a run was killed, they may live on for a while.
 mkdir -p "$REPOT_CACHE"
 exec 9>"$REPOT_CACHE/e2e.lock"

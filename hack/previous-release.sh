@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Provides the previous release for the test of an upgrade (hack/upgrade-test.sh): sources and compiled programs.
-#   hack/previous-release.sh     prints the tag, and the folder with the sources in tree/ and the programs in bin/
+#   hack/previous-release.sh            prints the tag, and the folder with the sources in tree/ and the programs in bin/
+#   hack/previous-release.sh --check    only whether this clone has the release
 # hack/previous-release has the tag and the commit. The clone must have the commit: this script fetches nothing, and a clone may lack
 # the tag. The result stays in $REPOT_CACHE/previous until the file names a different commit.
 set -euo pipefail
@@ -17,6 +18,7 @@ git cat-file -e "$commit^{commit}" 2>/dev/null ||
 tagged=$(git rev-parse --quiet --verify "refs/tags/$tag^{commit}" || true)
 [ -z "$tagged" ] || [ "$tagged" = "$commit" ] ||
   fail "tag $tag names commit $tagged, and hack/previous-release names $commit: correct the file"
+[ "${1:-}" != --check ] || exit 0
 folder=$REPOT_CACHE/previous/$commit tree=$REPOT_CACHE/previous/$commit/tree
 
 # The images of the release get the tag of the release, so that nodes have both versions. `edge` is made in the same way in both.
