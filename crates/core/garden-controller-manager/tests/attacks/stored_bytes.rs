@@ -178,6 +178,13 @@ pub async fn a_shoot_state_leaves_room_for_the_next_write(garden: &Garden) {
     ] {
         refused(garden.patch(&states, name, filled(sign, length)).await, words);
     }
+    // The policy reads -0.000000, and etcd stores 24 signs.
+    let floats = |count: usize| {
+        let data = json!({"d": vec![-f64::MIN_POSITIVE; count]});
+        json!({"spec": {"resources": [{"kind": "ConfigMap", "name": "x", "data": data}]}})
+    };
+    refused(garden.patch(&states, name, floats(42_000)).await, words);
+    allowed(garden.patch(&states, name, floats(41_000)).await);
     for (sign, length) in [
         ("a", 1_113_000),
         ("\u{7}", 185_000),

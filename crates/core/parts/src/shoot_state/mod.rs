@@ -34,6 +34,7 @@ mod chunk_name;
 mod collect;
 mod content;
 mod entries;
+mod float_bytes;
 pub mod left_out;
 mod leftovers;
 mod limit;

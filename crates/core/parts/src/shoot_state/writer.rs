@@ -30,7 +30,9 @@ use serde_json::{Value, json};
 use super::{
     carried::Check,
     chunk::{Splitter, Whole, pack},
-    entries, leftovers,
+    entries,
+    float_bytes::float_bytes,
+    leftovers,
     opened::MOST_PIECE,
     own,
     piece::{Key, Piece, pieces_of},
@@ -387,7 +389,7 @@ fn stored_bytes(line: &[u8]) -> usize {
             _ => 1,
         }
     };
-    line.iter().map(most).sum()
+    line.iter().map(most).sum::<usize>() + float_bytes(line)
 }
 
 /// Whether a state of this size stands in the ShootState itself.

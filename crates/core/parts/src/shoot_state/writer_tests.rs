@@ -45,6 +45,8 @@ fn a_text_counts_with_its_escape_sequences_and_spaces() {
         (r"\u0007\n", 8),
         ("\u{fc}\u{200b}", 12),
         ("\u{1f980}", 10),
+        // The policy reads 0.000000.
+        ("[1e-7,1]", 29),
     ] {
         assert_eq!(stored_bytes(text.as_bytes()), bytes, "{text:?}");
     }
