@@ -10,6 +10,7 @@ use crate::{
     garden::{self, Garden, NAMESPACE, allowed, refused},
     grant_rights,
     large::shoots,
+    reports::moving,
 };
 
 const SHOOT: &str = "crowded";
@@ -89,6 +90,30 @@ pub async fn managed_fields_leave_room_for_others(garden: &Garden) {
     let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
     garden.patch(&admin, SHOOT, confirmed).await.unwrap();
     admin.delete(SHOOT, &DeleteParams::default()).await.unwrap();
+}
+
+/// The approval repeats the specification in the status, and the API server records each key. The remedy in
+/// the message of the policy lets the author of a Shoot at the bound edit the Shoot, and cancel the move.
+pub async fn an_approved_move_takes_edits(garden: &Garden) {
+    let name = "jammed";
+    moving(garden, name, ("Reconcile", "Succeeded")).await;
+    let user = shoots(&garden.editor_of_shoots(NAMESPACE).await.unwrap());
+    garden.allow_moves_to_editor(NAMESPACE).await.unwrap();
+    let to_a = json!({"spec": {"seedName": "seed-a"}});
+    garden::until_allowed(|| garden::try_patch(&user, name, &to_a)).await;
+
+    let text = with_text(VERSION, "f:spec", &"<".repeat(21_000));
+    allowed(garden.patch(&user, name, text).await);
+    let spec = json!({("x".repeat(6000)): "y"});
+    let approved = json!({"migration": {"spec": spec}});
+    let admin: Api<Shoot> = garden.admin(NAMESPACE);
+    garden.status(&admin, name, approved).await;
+    let note = json!({"metadata": {"annotations": {"note": "x"}}});
+    refused(garden.patch(&user, name, note.clone()).await, WORDS);
+    let emptied = json!({"metadata": {"managedFields": [{}]}});
+    allowed(garden.patch(&user, name, emptied).await);
+    allowed(garden.patch(&user, name, note).await);
+    allowed(garden.patch(&user, name, to_a).await);
 }
 
 /// The next host of the shoot writes the same Secret.
