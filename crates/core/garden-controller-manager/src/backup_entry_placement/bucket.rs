@@ -19,7 +19,7 @@ use runtime::{
     controller::{Next, Reconciler, runner},
     error::Explain as _,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::controller::{CONFLICT_REQUEUE, is_written, post_params};
 use crate::{Context, MANAGER};
@@ -79,13 +79,9 @@ impl Reconciler<Seed> for SeedBuckets {
         if found.metadata.deletion_timestamp.is_some() {
             return Ok(Next::After(DELETION_REQUEUE));
         }
-        if found.spec == wanted.spec {
+        let Some(patch) = correction(&found, &wanted) else {
             return Ok(Next::After(RESYNC_PERIOD));
-        }
-        let patch = json!([
-            {"op": "add", "path": "/metadata/resourceVersion", "value": found.resource_version()},
-            {"op": "add", "path": "/spec", "value": wanted.spec},
-        ]);
+        };
         let patch = serde_json::from_value(patch)
             .map_err(|error| Error::bug("the change of a BackupBucket is no JSON patch").caused_by(error))?;
         let params = PatchParams {
@@ -109,6 +105,23 @@ fn next_after(is_written: bool) -> Next {
     } else {
         CONFLICT_REQUEUE
     })
+}
+
+/// The JSON patch that corrects the specification, and removes all owners: the garbage collector deletes a
+/// BackupBucket whose owners do not exist. Policy `gardenlet-backupbucket` refuses owners by a gardenlet.
+fn correction(found: &BackupBucket, wanted: &BackupBucket) -> Option<Value> {
+    let has_owners = !found.owner_references().is_empty();
+    if found.spec == wanted.spec && !has_owners {
+        return None;
+    }
+    let mut operations = vec![
+        json!({"op": "add", "path": "/metadata/resourceVersion", "value": found.resource_version()}),
+        json!({"op": "add", "path": "/spec", "value": wanted.spec}),
+    ];
+    if has_owners {
+        operations.push(json!({"op": "remove", "path": "/metadata/ownerReferences"}));
+    }
+    Some(Value::Array(operations))
 }
 
 /// The reason why the BackupBucket of this name cannot be used for the Seed.
@@ -193,6 +206,25 @@ mod tests {
         assert_eq!(foreign(&seed, &of("a")), None);
         let why = foreign(&seed, &of("b")).unwrap();
         assert!(why.contains("delete this BackupBucket"), "{why}");
+    }
+
+    #[test]
+    fn foreign_owners_of_a_bucket_are_removed() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "backup"});
+        let wanted = bucket_of(&seed(&json!({"provider": "local", "credentialsRef": secret}))).unwrap();
+        assert_eq!(correction(&wanted, &wanted), None);
+        let mut found = serde_json::to_value(&wanted).unwrap();
+        found["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "none"}]);
+        let found: BackupBucket = serde_json::from_value(found).unwrap();
+        let removed = json!({"op": "remove", "path": "/metadata/ownerReferences"});
+        assert_eq!(correction(&found, &wanted).unwrap()[2], removed);
+        let mut moved = wanted.clone();
+        moved.spec.provider.region = "there".to_owned();
+        assert_eq!(
+            correction(&moved, &wanted).unwrap().as_array().map(Vec::len),
+            Some(2)
+        );
     }
 
     /// The watch of BackupBuckets reports no bucket that has gone during an interruption.

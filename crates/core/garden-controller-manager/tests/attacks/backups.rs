@@ -4,7 +4,7 @@
 use api::{
     constants::{
         BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH,
-        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, CONFIRMATION_DELETION, OWNERSHIP_EPOCH,
+        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, CONFIRMATION_DELETION, OWNERSHIP_EPOCH, seed_name_label,
     },
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
 };
@@ -310,6 +310,20 @@ pub async fn a_seed_deletes_its_bucket_with_its_seed_alone(garden: &Garden) {
         garden.patch(&buckets, "storing", released.clone()).await,
         "may not remove finalizer gardener of BackupBucket storing",
     );
+    // The garbage collector deletes an object whose owners do not exist.
+    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "none"});
+    let label = json!({(seed_name_label("storing")): "false"});
+    for metadata in [json!({"ownerReferences": [owner]}), json!({"labels": label})] {
+        refused(
+            garden
+                .patch(&buckets, "storing", json!({"metadata": metadata}))
+                .await,
+            "may not change labels or owner references of BackupBucket storing",
+        );
+    }
+    // An honest gardenlet asks for the bucket, and keeps the metadata of others.
+    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    allowed(garden.patch(&buckets, "storing", asked).await);
     // garden-controller-manager keeps the Seed while an object needs the Seed.
     seeds.delete("storing", &params).await.unwrap();
     refused(buckets.delete("storing", &params).await.map(drop), words);

@@ -214,6 +214,10 @@ pub async fn it_changes_no_owners_and_no_credentials(garden: &Garden) {
             "garden-controller-manager may not change BackupBucket owned",
         );
     }
+    // A BackupBucket has no owners, and the process removes those of a hostile gardenlet.
+    let administrators: Api<BackupBucket> = Api::all(garden.administrator());
+    allowed(garden.patch(&administrators, "owned", changed).await);
+    allowed(try_patch(&buckets, "owned", &orphaned).await);
     // As after an edit of the Seed.
     let mut renamed = reference("seed-seed-a");
     renamed["name"] = json!("renewed");
