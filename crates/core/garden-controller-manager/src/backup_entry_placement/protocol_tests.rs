@@ -297,6 +297,27 @@ fn a_seed_gets_no_second_source_entry_in_an_epoch() {
     assert_eq!(report(&mut garden, "Restore", "Processing"), "b@b | -");
 }
 
+/// A thief of the certificate of seed `b` writes the mark of the end, deletes the source entry, and reports
+/// phase `Held`. An administrator corrects the phase.
+#[test]
+fn a_thief_ends_no_source_entry_before_the_data_are_chosen() {
+    let mut garden = Garden::created();
+    let after = |garden: &mut Garden, phase: &str| {
+        garden.hosted_by("b", &planned(2, phase, ("a", 1)));
+        while garden.write() {}
+        garden.summary()
+    };
+    assert_eq!(after(&mut garden, "Claiming"), "b@b | b@a reads a");
+    garden.drop_source("2");
+    assert_eq!(after(&mut garden, "Claiming"), "b@b | b@a reads a");
+    garden.drop_source("2");
+    assert_eq!(after(&mut garden, "Held"), "b@b | -");
+    assert_eq!(after(&mut garden, "Claiming"), "b@b | b@a reads a");
+    assert_eq!(after(&mut garden, "Opening"), "b@b | b@a reads a");
+    garden.drop_source("2");
+    assert_eq!(after(&mut garden, "Held"), "b@b | -");
+}
+
 #[test]
 fn a_planned_move_whose_source_is_lost_after_the_hand_over_ends() {
     let mut garden = Garden::created();

@@ -128,6 +128,13 @@ fn names_bucket(own: &BackupEntry, host: &Seed) -> bool {
     host.uid().as_deref() == Some(own.spec.bucket_name.as_str())
 }
 
+/// Whether the epoch has opened no data yet. No seed gets back to phase `Claiming`, so this proves that etcd
+/// has not started from a copy, although the certificate of the host writes the mark of the end at any time.
+fn has_opened_nothing(shoot: &Shoot) -> bool {
+    let record = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+    record.is_some_and(|record| record.phase == Some(OwnershipPhase::Claiming))
+}
+
 /// Whether the source BackupEntry must exist: the shoot is restored from a different bucket, and etcd has not
 /// started from the copy.
 #[must_use]
@@ -139,7 +146,7 @@ pub(super) fn needs_source_entry(shoot: &Shoot, host: &Seed, bucket: &str, own: 
     ]
     .iter()
     .any(|annotation| names_epoch(own, annotation, epoch));
-    let is_ended = is_given(own, host) && is_released;
+    let is_ended = is_given(own, host) && is_released && !has_opened_nothing(shoot);
     is_restored(shoot) && host.uid().as_deref() != Some(bucket) && !is_ended
 }
 
@@ -159,7 +166,7 @@ pub(super) fn source_end(
 ) -> Option<Value> {
     let epoch = epoch(shoot);
     let is_exempt = epoch <= 1 || own.metadata.deletion_timestamp.is_some() || !is_given(own, host);
-    if is_exempt || names_epoch(own, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH, epoch) {
+    if is_exempt || has_opened_nothing(shoot) || names_epoch(own, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH, epoch) {
         return None;
     }
     let is_marked = names_epoch(own, BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, epoch);
@@ -314,7 +321,9 @@ mod tests {
 
     #[test]
     fn the_source_entry_ends_when_etcd_has_started_from_the_copy() {
-        let (shoot, b) = (shoot(&claiming()), seed("b"));
+        let mut opening = claiming();
+        opening["phase"] = json!("Opening");
+        let (shoot, b) = (shoot(&opening), seed("b"));
         let mut own = entry("b", "bucket-b");
         assert!(needs_source_entry(&shoot, &b, "bucket-a", &own));
         assert!(!needs_source_entry(&shoot, &b, "bucket-b", &own));
@@ -329,6 +338,20 @@ mod tests {
         // A former seed cannot guess the next epoch and suppress the entry.
         own.spec.seed_name = Some("a".into());
         assert!(needs_source_entry(&shoot, &b, "bucket-a", &own));
+    }
+
+    #[test]
+    fn no_mark_ends_the_source_entry_in_phase_claiming() {
+        let (shoot, b) = (shoot(&claiming()), seed("b"));
+        let mut own = entry("b", "bucket-b");
+        for mark in [
+            BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH,
+            BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH,
+        ] {
+            own.annotations_mut().insert(mark.to_owned(), "2".to_owned());
+            assert_eq!(source_end(&shoot, &b, &own, false), None, "{mark}");
+            assert!(needs_source_entry(&shoot, &b, "bucket-a", &own), "{mark}");
+        }
     }
 
     /// A shoot without phases that has been settled for long: its host removes the mark of the end, and

@@ -84,6 +84,41 @@ pub async fn follow_their_shoot(garden: &Garden) {
     );
 }
 
+/// The certificate of the host writes the mark of the end and deletes the source entry, before the host has
+/// opened any data.
+pub async fn of_the_source_outlive_marks_in_phase_claiming(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    garden
+        .shoot("claimed", "seed-b", Some("seed-a"), ("Migrate", "Processing"))
+        .await;
+    let ids = json!({"technicalID": "shoot--dev--claimed", "uid": "c"});
+    garden.status(&shoots, "claimed", ids).await;
+    let (own, source) = ("shoot--dev--claimed--c", "source-shoot--dev--claimed--c");
+    let bucket = garden.bucket_of("seed-a").await;
+    garden.entry(own, "seed-a", &bucket).await;
+    let former = json!({"name": "seed-a", "epoch": 1});
+    let handed_over = json!({
+        "seedName": "seed-b", "formerSeeds": [former], "lastOperation": operation("Migrate", "Succeeded"),
+        "ownership": {"epoch": 2, "phase": "Claiming", "source": former, "drained": true},
+    });
+    garden.status(&shoots, "claimed", handed_over).await;
+    until(&entries, own, |entry| {
+        entry.spec.seed_name.as_deref() == Some("seed-b")
+    })
+    .await;
+    let first = until(&entries, source, |_| true).await;
+    let b: Api<BackupEntry> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let mark = json!({"metadata": {"annotations": {(BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH): "2"}}});
+    allowed(garden.patch(&b, own, mark).await);
+    b.delete(source, &DeleteParams::default()).await.unwrap();
+    let released = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&b, source, released).await);
+    until(&entries, source, |entry| entry.uid() != first.uid()).await;
+    let own = entries.get(own).await.unwrap();
+    assert!(!own.annotations().contains_key(BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH));
+}
+
 /// The garden creates the objects before the host begins with the backups, and no seed has to be alive.
 pub async fn are_named_by_the_garden(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);

@@ -66,6 +66,7 @@ testkit::scenarios! {
     },
     backups::{
         follow_their_shoot,
+        of_the_source_outlive_marks_in_phase_claiming,
         are_named_by_the_garden,
         of_a_planted_entry_are_reported,
         of_a_lost_seed_are_reported,

@@ -7,7 +7,7 @@
 use api::{
     constants::{self, operation},
     druid::Etcd,
-    gardencore::{self, Shoot},
+    gardencore::{self, Shoot, shoot::OwnershipPhase},
     meta::{ErrorCode, LastOperationState, LastOperationType},
 };
 use kube::{Api, ResourceExt};
@@ -192,6 +192,16 @@ fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
     }
 }
 
+/// Whether this seed has marked its own entry after the copy. In phase `Claiming` the seed has opened nothing
+/// in this epoch, so the mark comes from a thief of the certificate.
+fn is_source_released(shoot: &Shoot, epoch: i64, own: Option<&gardencore::BackupEntry>) -> bool {
+    let record = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+    let is_claiming = record.is_some_and(|record| record.phase == Some(OwnershipPhase::Claiming));
+    let mark = constants::BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH;
+    let released = own.and_then(|own| own.annotations().get(mark));
+    !is_claiming && released == Some(&epoch.to_string())
+}
+
 /// Whether garden-controller-manager has assigned the entry to this seed and this bucket.
 fn look_assigned(entry: Option<&gardencore::BackupEntry>, own_seed: &str, bucket: &str) -> wait::WaitState {
     let Some(entry) = entry else {
@@ -292,9 +302,7 @@ impl Facts {
             return Ok(false);
         }
         let own = self.core_backup_entry().await?;
-        let mark = constants::BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH;
-        let released = own.as_ref().and_then(|own| own.annotations().get(mark));
-        if self.epoch() == 1 || released == Some(&self.epoch().to_string()) {
+        if self.epoch() == 1 || is_source_released(&self.shoot, self.epoch(), own.as_ref()) {
             return Err(configuration_problem(format!(
                 "Etcd etcd-main is gone, and the backups are in the bucket of this seed, so that nothing is copied: create \
                  Etcd etcd-main in namespace {} of seed {}, and etcd starts from these backups",

@@ -78,6 +78,23 @@ fn an_entry_is_awaited_until_it_names_this_seed_and_the_bucket() {
     assert!(why(Some(&of_a)).contains("must name bucket bucket-b"));
 }
 
+#[test]
+fn a_mark_of_the_end_counts_only_once_the_data_are_chosen() {
+    let mut own = entry("a", "own");
+    let mark = constants::BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH.to_owned();
+    own.annotations_mut().insert(mark, "2".to_owned());
+    let released = |ownership: Value, own: Option<&gardencore::BackupEntry>| {
+        let mut shoot = Shoot::new("web", api::gardencore::ShootSpec::default());
+        shoot.status = Some(from_json(json!({"seedName": "seed-b", "ownership": ownership})).unwrap());
+        is_source_released(&shoot, 2, own)
+    };
+    let recorded = |phase: &str| json!({"epoch": 2, "phase": phase});
+    assert!(!released(recorded("Claiming"), Some(&own)));
+    assert!(released(recorded("Opening"), Some(&own)));
+    assert!(released(json!({"epoch": 2}), Some(&own)));
+    assert!(!released(recorded("Opening"), None));
+}
+
 /// A former host may have written the report.
 #[test]
 fn a_restore_ends_a_preset_report_of_copied_backups() {
