@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 use super::{
     change::{self, grant},
-    decision::{PreparationDecision, PreparationReport, decide, requested},
+    decision::{PreparationDecision, PreparationReport, decide, removed_by_host, requested},
     grant_slots::GrantSlots,
 };
 use crate::{
@@ -111,6 +111,9 @@ impl Reconciler<Shoot> for ShootPreparation {
         let Some(shoot) = found.context(format_args!("could not read Shoot {name}"))? else {
             return Ok(Next::Change);
         };
+        if self.slots.is_grant_removed(&shoot) {
+            return self.end(&shoots, &shoot, &removed_by_host(&shoot)).await;
+        }
         let destination = self.read_destination(&shoot).await?;
         let most = self.context.config.preparations_per_seed;
         match decide(&shoot, destination.as_ref(), most, clock::now()) {
@@ -120,7 +123,10 @@ impl Reconciler<Shoot> for ShootPreparation {
             }
             PreparationDecision::Withdraw => self.withdraw(&shoots, &shoot).await,
             PreparationDecision::Refuse(report) => self.refuse(&shoots, &shoot, &report).await,
-            PreparationDecision::Keep(rest) => Ok(Next::After(rest.min(CHECK_PERIOD))),
+            PreparationDecision::Keep(rest) => {
+                self.slots.note_recorded(&shoot);
+                Ok(Next::After(rest.min(CHECK_PERIOD)))
+            }
             PreparationDecision::Judge => Box::pin(self.judge(&shoots, &shoot)).await,
             PreparationDecision::End(report) => self.end(&shoots, &shoot, &report).await,
         }

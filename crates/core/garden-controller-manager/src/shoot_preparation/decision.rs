@@ -90,6 +90,20 @@ pub(super) fn decide(
     }
 }
 
+/// The end of a request whose grant the host has removed.
+pub(super) fn removed_by_host(shoot: &Shoot) -> PreparationReport {
+    let status = shoot.status.as_ref();
+    let host = status.and_then(|status| status.seed_name.as_deref());
+    PreparationReport {
+        reason: "EndedByHost",
+        message: format!(
+            "Seed {} has the shoot, and has ended the preparation in seed {}: set annotation {MIGRATION_PREPARE} again to prepare anew.",
+            host.unwrap_or_default(),
+            requested(shoot).unwrap_or_default()
+        ),
+    }
+}
+
 /// The obstacle to any grant, new or recorded.
 fn obstacle(
     shoot: &Shoot,

@@ -5,16 +5,39 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use api::gardencore::Shoot;
+use api::gardencore::{Shoot, shoot::ShootStatus};
 use kube::ResourceExt;
-use placement::recorded_preparation;
+use placement::{preparation, recorded_preparation};
+
+use super::decision::requested;
 
 /// The grants for each seed: those that Shoots record, and those of this process that the store of Shoots may
 /// not show yet.
 pub(super) struct GrantSlots {
     most: usize,
-    /// The destination of each grant of this process, by the uid of the Shoot.
-    reserved: Mutex<BTreeMap<String, String>>,
+    /// Each grant that this process has given or has kept, by the uid of the Shoot.
+    reserved: Mutex<BTreeMap<String, ReservedGrant>>,
+}
+
+/// A grant for a residency of the shoot.
+#[derive(Debug, PartialEq, Eq)]
+struct ReservedGrant {
+    destination: String,
+    source: String,
+    epoch: i64,
+}
+
+impl ReservedGrant {
+    /// The grant for the present residency.
+    fn new(shoot: &Shoot, destination: &str) -> Self {
+        let status = shoot.status.as_ref();
+        let host = status.and_then(|status| status.seed_name.clone());
+        Self {
+            destination: destination.to_owned(),
+            source: host.unwrap_or_default(),
+            epoch: status.map_or(1, ShootStatus::epoch),
+        }
+    }
 }
 
 impl GrantSlots {
@@ -40,14 +63,35 @@ impl GrantSlots {
             .iter()
             .filter(|other| recorded_preparation(other).is_some_and(|granted| granted.destination == seed));
         let mut holders: BTreeSet<String> = recorded.filter_map(|other| other.uid()).collect();
-        let of_seed = reserved.iter().filter(|(_, destination)| *destination == seed);
+        let of_seed = reserved.iter().filter(|(_, grant)| grant.destination == seed);
         holders.extend(of_seed.map(|(uid, _)| uid.clone()));
         holders.remove(&own);
         if holders.len() >= self.most {
             return Err(holders.len());
         }
-        reserved.insert(own, seed.to_owned());
+        reserved.insert(own, ReservedGrant::new(shoot, seed));
         Ok(())
+    }
+
+    /// Notes the valid grant that the Shoot records, also a grant of a former process.
+    pub(super) fn note_recorded(&self, shoot: &Shoot) {
+        let Some(granted) = preparation(shoot) else {
+            return;
+        };
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let grant = ReservedGrant::new(shoot, &granted.destination);
+        reserved.insert(shoot.uid().unwrap_or_default(), grant);
+    }
+
+    /// Whether the host has removed the grant of the present residency: the request stands, and this process
+    /// has not withdrawn the grant. A new grant would have a later expiry, without end.
+    pub(super) fn is_grant_removed(&self, shoot: &Shoot) -> bool {
+        let Some(wanted) = requested(shoot).filter(|_| recorded_preparation(shoot).is_none()) else {
+            return false;
+        };
+        let reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let granted = reserved.get(&shoot.uid().unwrap_or_default());
+        granted == Some(&ReservedGrant::new(shoot, wanted))
     }
 
     /// Releases the slot of the Shoot.
@@ -60,6 +104,7 @@ impl GrantSlots {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use api::constants::MIGRATION_PREPARE;
     use serde_json::json;
 
     use super::*;
@@ -106,6 +151,45 @@ mod tests {
         assert_eq!(slots.reserve(&known[0], "c", &known), Ok(()));
         assert_eq!(slots.reserve(&known[1], "b", &known), Ok(()));
         assert_eq!(slots.reserve(&known[1], "c", &known), Err(1));
+    }
+
+    /// The host may remove the field at any time. A change of the host, of the epoch or of the request needs
+    /// a new judgement instead.
+    #[test]
+    fn a_grant_that_the_host_has_removed_is_known() {
+        let slots = GrantSlots::new(1);
+        let on = |host: &str, epoch: i64, wanted: &str, granted: bool| -> Shoot {
+            let grant = json!({"uid": "u", "source": "a", "destination": "b", "epoch": 3, "expiry": "2026-01-01T00:00:00Z"});
+            let grant = granted.then_some(grant);
+            serde_json::from_value(json!({
+                "metadata": {"name": "web", "uid": "u", "annotations": {(MIGRATION_PREPARE): wanted}},
+                "spec": {"region": "r", "seedName": "a", "provider": {"type": "t"}, "kubernetes": {}},
+                "status": {"seedName": host, "ownership": {"epoch": epoch}, "liveMigration": {"preparation": grant}},
+            }))
+            .unwrap()
+        };
+        let (recorded, removed) = (on("a", 3, "b", true), on("a", 3, "b", false));
+        assert!(!slots.is_grant_removed(&removed), "a first request");
+        slots
+            .reserve(&removed, "b", &[Arc::new(removed.clone())])
+            .unwrap();
+        assert!(!slots.is_grant_removed(&recorded));
+        assert!(slots.is_grant_removed(&removed));
+        for changed in [
+            on("c", 3, "b", false),
+            on("a", 4, "b", false),
+            on("a", 3, "c", false),
+            on("a", 3, "", false),
+        ] {
+            assert!(!slots.is_grant_removed(&changed));
+        }
+        slots.release(&removed);
+        assert!(!slots.is_grant_removed(&removed), "withdrawn by this process");
+        // After a restart of the process.
+        slots.note_recorded(&removed);
+        assert!(!slots.is_grant_removed(&removed));
+        slots.note_recorded(&recorded);
+        assert!(slots.is_grant_removed(&removed));
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub async fn with_the_controller(garden: &Garden) {
         Box::pin(a_seed_prepares_for_few_shoots(garden)).await;
         Box::pin(a_grant_follows_the_destination(garden)).await;
         a_grant_expires(garden).await;
+        a_host_ends_the_request(garden).await;
     };
     Box::pin(beside_the_controller(
         garden,
@@ -110,6 +111,21 @@ async fn a_grant_expires(garden: &Garden) {
         live_migration(shoot).is_none() && !shoot.annotations().contains_key(MIGRATION_PREPARE)
     })
     .await;
+}
+
+/// A new grant for the same request would have a later expiry, and the slot of the destination stays taken.
+async fn a_host_ends_the_request(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let host: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    ask(garden, "queued", json!("seed-b")).await;
+    until(&shoots, "queued", |shoot| is_for(shoot, "seed-b")).await;
+    let ended = json!({"liveMigration": null});
+    allowed(garden.patch_status(&host, "queued", ended).await);
+    let ended = until(&shoots, "queued", |shoot| {
+        !shoot.annotations().contains_key(MIGRATION_PREPARE)
+    })
+    .await;
+    assert!(live_migration(&ended).is_none());
 }
 
 async fn without_the_setting(garden: &Garden) {
