@@ -8,7 +8,10 @@ use api::{
     constants::{
         FORCE_RESTORE_SOURCE_IS_OFF, OPERATION, SHOOT_FORCE_RESTORE, condition::OWNER_CHECKS_COMPLETE,
     },
-    gardencore::{Seed, Shoot, shoot::SeedOwnerCheck},
+    gardencore::{
+        Seed, Shoot,
+        shoot::{OwnershipPhase, SeedOwnerCheck},
+    },
 };
 use kube::ResourceExt as _;
 use placement::takeover::{OwnerCheckGap, find_owner_check_gap};
@@ -134,13 +137,18 @@ pub fn obstacle(shoot: &Shoot, source: &Seed, destination: &Seed, opened: bool) 
 }
 
 /// Why the fence of the destination could not begin: a former seed of the shoot reports a different owner
-/// record. A former seed writes its own entry as host, and could stop each later takeover after the grant.
+/// record. A former seed writes its own entry as host, and could stop each later takeover after the grant. A
+/// claim that has opened nothing keeps its source, which may have left `status.formerSeeds`.
 #[must_use]
 pub fn obstacle_of_former_seeds(shoot: &Shoot, source: &Seed, destination: &Seed) -> Option<String> {
     let status = shoot.status.as_ref()?;
     let (from, to) = (source.name_any(), destination.name_any());
-    let mut former_seeds = status.former_seeds.iter().map(|former| former.name.as_str());
-    former_seeds.find_map(|former| {
+    let claim = status.ownership.as_ref();
+    let claim = claim.filter(|record| record.phase == Some(OwnershipPhase::Claiming));
+    let kept = claim.and_then(|record| record.source.as_ref());
+    let former_seeds = status.former_seeds.iter().map(|former| former.name.as_str());
+    let mut fenced = former_seeds.chain(kept.map(|source| source.name.as_str()));
+    fenced.find_map(|former| {
         if former == from || status.is_stated_off(former) {
             return None;
         }

@@ -280,3 +280,27 @@ fn a_former_seed_that_asks_for_any_other_record_stops_the_takeover_before_the_gr
     // The fence waits for no seed that an operator states to be off.
     assert_eq!(why("z", other, json!([{"name": "z", "epoch": 1}])), None);
 }
+
+/// A hostile source takes itself out of the list. The entry stays while a claim names the source.
+#[test]
+fn a_source_that_has_left_the_former_seeds_stops_the_takeover_before_the_grant() {
+    let (source, destination) = (seed("a", &[ONE]), seed("b", &[ONE]));
+    let why = |phase: &str| {
+        let mut shoot = shoot(&entry(&[ONE], Some(true)), Some("True"));
+        let status = shoot.status.as_mut().unwrap();
+        let reported = json!({"seedName": "z", "epoch": 1, "name": "owner.x", "zone": "example.test"});
+        status
+            .owner_checks
+            .push(serde_json::from_value(reported).unwrap());
+        let ownership = json!({"epoch": 3, "phase": phase, "source": {"name": "z", "epoch": 1}});
+        status.ownership = serde_json::from_value(ownership).unwrap();
+        obstacle_of_former_seeds(&shoot, &source, &destination)
+    };
+    let refusal = why("Claiming").unwrap();
+    assert!(
+        refusal.contains("the processes of seed z ask for the owner record owner.x"),
+        "{refusal}"
+    );
+    // Seed a has opened the data, so the next fence concerns no earlier source that has left the shoot.
+    assert_eq!(why("Held"), None);
+}
