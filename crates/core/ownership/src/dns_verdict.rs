@@ -40,7 +40,7 @@ pub(crate) fn combine(verdicts: &[(SocketAddr, RecordVerdict)]) -> DnsVerdict {
             Some(loss) => DnsVerdict::Lost(loss.clone()),
             None => DnsVerdict::Deleted(listed("the owner record names no seed", verdicts)),
         },
-        RecordVerdict::Undecided(_) | RecordVerdict::Silent(_) => {
+        RecordVerdict::Undecided(_) | RecordVerdict::EarlierOwner(_) | RecordVerdict::Silent(_) => {
             DnsVerdict::Silent(listed("the record decides nothing", verdicts))
         }
     }
@@ -131,7 +131,8 @@ pub(crate) fn names_another_owner(verdicts: &[(SocketAddr, RecordVerdict)]) -> R
 pub enum HandOverTestimony {
     /// A server shows the epoch of the source without an identity, or a later epoch.
     Confirmed,
-    /// No server confirms the hand-over, and a server shows an identity beside the epoch of the source.
+    /// No server confirms the hand-over. A server shows an identity beside the epoch of the source, or each
+    /// server that answers shows an identity beside an earlier epoch.
     Contradicted,
     /// All other cases, among them the silence of all servers.
     Unknown,
@@ -144,6 +145,11 @@ pub enum HandOverTestimony {
 /// Without such an authority, each identity contradicts the hand-over. A second authority that is behind the
 /// source must not hide that, because the source chooses the zone. The identity of the claim counts, too:
 /// the claim has the identity of the destination, which never owned the shoot in the epoch of the source.
+///
+/// A source with owner checks that hands over has published its epoch in each authority that answers. So an
+/// identity beside an earlier epoch in each of them contradicts the hand-over, too: the owner of that epoch
+/// was never fenced. An authority without an epoch, or with an earlier epoch without an identity, decides
+/// nothing. The source may have no owner checks, and then writes no record.
 pub(crate) fn judge_hand_over(verdicts: &[(SocketAddr, RecordVerdict)]) -> HandOverTestimony {
     let confirms = |(_, verdict): &(SocketAddr, RecordVerdict)| {
         matches!(
@@ -153,11 +159,21 @@ pub(crate) fn judge_hand_over(verdicts: &[(SocketAddr, RecordVerdict)]) -> HandO
     };
     if verdicts.iter().any(confirms) {
         HandOverTestimony::Confirmed
-    } else if shows_own_epoch(verdicts) {
+    } else if shows_own_epoch(verdicts) || all_show_an_earlier_owner(verdicts) {
         HandOverTestimony::Contradicted
     } else {
         HandOverTestimony::Unknown
     }
+}
+
+/// Whether an authority answers, and each authority that answers shows an identity beside an earlier epoch.
+fn all_show_an_earlier_owner(verdicts: &[(SocketAddr, RecordVerdict)]) -> bool {
+    let mut spoken = verdicts
+        .iter()
+        .map(|(_, verdict)| verdict)
+        .filter(|verdict| !matches!(verdict, RecordVerdict::Silent(_)))
+        .peekable();
+    spoken.peek().is_some() && spoken.all(|verdict| matches!(verdict, RecordVerdict::EarlierOwner(_)))
 }
 
 fn listed(what: &str, verdicts: &[(SocketAddr, RecordVerdict)]) -> String {
@@ -168,6 +184,7 @@ fn listed(what: &str, verdicts: &[(SocketAddr, RecordVerdict)]) -> String {
             RecordVerdict::Mine => "mine".to_owned(),
             RecordVerdict::Deleted => "no identity beside my epoch".to_owned(),
             RecordVerdict::NotMine(loss) => loss.to_string(),
+            RecordVerdict::EarlierOwner(identity) => format!("{identity} beside an earlier epoch"),
             RecordVerdict::Undecided(why) | RecordVerdict::Silent(why) => why.clone(),
         };
         text.push_str(&server.to_string());

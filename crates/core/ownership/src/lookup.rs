@@ -26,6 +26,9 @@ pub(crate) struct Lookup<'a> {
     pub(crate) attempt: Duration,
     /// False only in the simulation's broken variants.
     pub(crate) compares_epochs: bool,
+    /// Whether an authority with an earlier epoch is asked for the identity, too. An owner check needs no
+    /// identity beside an earlier epoch.
+    pub(crate) asks_earlier_owner: bool,
 }
 
 impl Lookup<'_> {
@@ -111,7 +114,13 @@ impl Lookup<'_> {
         if let Some(verdict) = record_verdict::from_epoch_reply(self.claim, &epoch)
             && self.compares_epochs
         {
-            return Ok(Some(verdict));
+            let asks_owner =
+                self.asks_earlier_owner && record_verdict::shows_earlier_epoch(self.claim, &epoch);
+            if !asks_owner {
+                return Ok(Some(verdict));
+            }
+            let owner = self.ask_text(&mut *flow, &self.claim.owner_name).await?;
+            return Ok(owner.map(|owner| record_verdict::from_earlier_owner_reply(&owner)));
         }
         let owner = self.ask_text(&mut *flow, &self.claim.owner_name).await?;
         Ok(owner.map(|owner| record_verdict::from_owner_reply(self.claim, &owner)))

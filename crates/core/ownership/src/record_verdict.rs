@@ -17,6 +17,9 @@ pub(crate) enum RecordVerdict {
     NotMine(OwnershipLoss),
     /// An answer that decides nothing: an earlier epoch, several values, a damaged value.
     Undecided(String),
+    /// This identity beside an earlier epoch. Only a question about a hand-over asks for the identity then.
+    /// For an owner check the answer decides nothing.
+    EarlierOwner(String),
     /// No answer.
     Silent(String),
 }
@@ -83,6 +86,23 @@ pub(crate) fn from_owner_reply(claim: &OwnershipClaim, owner: &Reply) -> RecordV
             RecordVerdict::NotMine(OwnershipLoss::AnotherIdentity(text.clone()))
         }
         Reply::Text(text) => RecordVerdict::Undecided(format!("{:?} is no seed identity", short(text))),
+    }
+}
+
+/// Whether the authority's reply for the epoch's name is an earlier epoch.
+pub(crate) fn shows_earlier_epoch(claim: &OwnershipClaim, epoch: &Reply) -> bool {
+    matches!(epoch, Reply::Text(text) if epoch_of(text).is_some_and(|epoch| epoch < claim.epoch))
+}
+
+/// The meaning of an authority's reply for the owner's name, beside an earlier epoch. Without an identity,
+/// the owner of the earlier epoch has stopped: a later owner without owner checks writes no record.
+pub(crate) fn from_earlier_owner_reply(owner: &Reply) -> RecordVerdict {
+    match owner {
+        Reply::Silent(why) => RecordVerdict::Silent(why.clone()),
+        Reply::Text(text) if is_identity(text) => RecordVerdict::EarlierOwner(text.clone()),
+        Reply::Text(_) | Reply::NoText | Reply::Unusable(_) => {
+            RecordVerdict::Undecided("it is still at an earlier epoch, without a seed identity".to_owned())
+        }
     }
 }
 

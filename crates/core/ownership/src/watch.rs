@@ -202,6 +202,7 @@ impl Checker {
             claim: &self.claim,
             attempt: settings.timeout,
             compares_epochs: !self.breaks(Mutation::EpochIgnored),
+            asks_earlier_owner: false,
         };
         let (dns, shows_own_epoch) = lookup.ask().await;
         let own = OwnEpoch {

@@ -71,7 +71,11 @@ pub async fn ask_hand_over(
     authorities: &Authorities,
     wire: &dyn Wire,
 ) -> HandOverTestimony {
-    match lookup(claim, terms, authorities, wire).ask_all().await {
+    let lookup = Lookup {
+        asks_earlier_owner: true,
+        ..lookup(claim, terms, authorities, wire)
+    };
+    match lookup.ask_all().await {
         Ok(said) => dns_verdict::judge_hand_over(&said),
         Err(_) => HandOverTestimony::Unknown,
     }
@@ -89,5 +93,6 @@ fn lookup<'a>(
         claim,
         attempt: terms.settings().timeout,
         compares_epochs: true,
+        asks_earlier_owner: false,
     }
 }

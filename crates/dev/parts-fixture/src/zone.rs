@@ -28,8 +28,8 @@ struct Content {
     epoch: i64,
     /// The zone that denies the identity.
     denied_by: Option<String>,
-    /// Identity and epoch after the next answer.
-    later: Option<(String, i64)>,
+    /// Content after the next answer.
+    later: Option<Box<Content>>,
 }
 
 /// The server.
@@ -54,12 +54,8 @@ impl Zone {
             while let Ok((length, from)) = socket.recv_from(&mut question).await {
                 let content = known.lock().unwrap().clone();
                 let answer = answer(&question[..length], &content);
-                if let Some((identity, epoch)) = content.later {
-                    *known.lock().unwrap() = Content {
-                        identity,
-                        epoch,
-                        ..Content::default()
-                    };
+                if let Some(later) = content.later {
+                    *known.lock().unwrap() = *later;
                 }
                 drop(socket.send_to(&answer, from).await);
             }
@@ -83,20 +79,35 @@ impl Zone {
     /// Answers a single question with an earlier epoch and no identity, and then as [`says`](Self::says)
     /// does.
     pub fn says_after_one_answer(&self, identity: &str, epoch: i64) {
+        let later = Content {
+            identity: identity.to_owned(),
+            epoch,
+            ..Content::default()
+        };
         *self.says.lock().unwrap() = Content {
             epoch: epoch - 1,
-            later: Some((identity.to_owned(), epoch)),
+            later: Some(Box::new(later)),
             ..Content::default()
         };
     }
 
-    /// Answers a single question with this epoch, and then with the epoch before. All answers have the
-    /// identity.
-    pub fn says_once(&self, identity: &str, epoch: i64) {
-        *self.says.lock().unwrap() = Content {
+    /// Answers one question for the epoch and one for the identity, and then has the epoch before without an
+    /// identity. `zone`: the zone of the server.
+    pub fn says_once(&self, identity: &str, epoch: i64, zone: &str) {
+        let last = Content {
+            epoch: epoch - 1,
+            denied_by: Some(zone.to_owned()),
+            ..Content::default()
+        };
+        let second = Content {
             identity: identity.to_owned(),
             epoch,
-            later: Some((identity.to_owned(), epoch - 1)),
+            later: Some(Box::new(last)),
+            ..Content::default()
+        };
+        *self.says.lock().unwrap() = Content {
+            epoch,
+            later: Some(Box::new(second)),
             ..Content::default()
         };
     }

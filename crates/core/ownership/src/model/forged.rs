@@ -23,8 +23,11 @@ impl State {
     /// step.
     pub(super) fn is_doubted(&self, scenario: &Scenario, read: &Ownership<Seed>) -> bool {
         let zone = &self.zone[0];
-        let names =
-            |source: &SeedEpoch<Seed>| (zone.identity, zone.epoch) == (Some(source.seed), Some(source.epoch));
+        // An identity beside an earlier epoch is of an owner that was never fenced.
+        let names = |source: &SeedEpoch<Seed>| {
+            let is_published = zone.epoch.is_some_and(|epoch| epoch <= source.epoch);
+            is_published && zone.identity.is_some()
+        };
         let is_checked = scenario.forged && scenario.is_on(Off::HandOverConfirmed);
         is_checked && read.drained && read.phase == Phase::Claiming && read.source.as_ref().is_some_and(names)
     }

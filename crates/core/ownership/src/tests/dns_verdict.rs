@@ -21,6 +21,10 @@ fn later() -> RecordVerdict {
     RecordVerdict::NotMine(OwnershipLoss::LaterEpoch(4))
 }
 
+fn earlier() -> RecordVerdict {
+    RecordVerdict::EarlierOwner("seed-c".to_owned())
+}
+
 fn behind() -> RecordVerdict {
     RecordVerdict::Undecided("it is still at epoch 2".to_owned())
 }
@@ -171,6 +175,11 @@ fn another_owner_is_proved_in_exactly_the_epoch_of_the_garden(
 #[case::all_have_an_earlier_epoch(&[behind(), behind()], Unknown)]
 #[case::one_has_no_epoch_yet_and_one_names_the_source(&[another(), behind()], Contradicted)]
 #[case::all_are_behind(&[behind(), silent()], Unknown)]
+#[case::the_source_has_never_published(&[earlier(), earlier()], Contradicted)]
+#[case::the_source_has_never_published_and_one_is_down(&[silent(), earlier()], Contradicted)]
+#[case::an_earlier_owner_has_stopped(&[earlier(), behind()], Unknown)]
+#[case::one_has_an_earlier_owner(&[earlier(), Deleted], Confirmed)]
+#[case::one_has_an_earlier_owner_and_one_names_the_source(&[earlier(), another()], Contradicted)]
 #[case::the_identity_of_the_destination(&[Mine, silent()], Contradicted)]
 #[case::the_identity_of_the_destination_in_one_server(&[Mine, another()], Contradicted)]
 #[case::one_has_the_identity_of_the_destination(&[Mine, later()], Confirmed)]

@@ -4,7 +4,9 @@ use rstest::rstest;
 
 use super::claim;
 use crate::claim::epoch_of;
-use crate::record_verdict::{RecordVerdict, from_epoch_reply, from_owner_reply};
+use crate::record_verdict::{
+    RecordVerdict, from_earlier_owner_reply, from_epoch_reply, from_owner_reply, shows_earlier_epoch,
+};
 use crate::reply::Reply;
 use crate::{ClaimError, OwnershipClaim, OwnershipLoss};
 
@@ -46,6 +48,30 @@ fn a_missing_epoch_is_no_loss_whatever_identity_is_there() {
     assert_eq!(
         said,
         Some(RecordVerdict::Undecided("there is no epoch".to_owned()))
+    );
+}
+
+/// A source without owner checks leaves the epoch of an earlier owner in the record, without an identity.
+#[test]
+fn an_identity_beside_an_earlier_epoch_is_of_an_owner_that_has_not_stopped() {
+    for (epoch, expected) in [("2", true), ("3", false), ("4", false), ("02", false)] {
+        assert_eq!(shows_earlier_epoch(&claim(), &text(epoch)), expected, "{epoch}");
+    }
+    assert!(!shows_earlier_epoch(&claim(), &Reply::NoText));
+    for owner in ["seed-a", "seed-b"] {
+        assert_eq!(
+            from_earlier_owner_reply(&text(owner)),
+            RecordVerdict::EarlierOwner(owner.to_owned())
+        );
+    }
+    for reply in [Reply::NoText, text("seed b"), Reply::Unusable("two".to_owned())] {
+        let said = from_earlier_owner_reply(&reply);
+        assert!(matches!(said, RecordVerdict::Undecided(_)), "{said:?}");
+    }
+    let silent = Reply::Silent("SERVFAIL".to_owned());
+    assert_eq!(
+        from_earlier_owner_reply(&silent),
+        RecordVerdict::Silent("SERVFAIL".to_owned())
     );
 }
 

@@ -25,9 +25,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Whether the owner record confirms a hand-over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandOverVerdict {
-    /// The record does not name the source, or no planned hand-over waits for this seed.
+    /// The record does not contradict the hand-over, or no planned hand-over waits for this seed.
     Confirmed,
-    /// The record names the source in the epoch that the source has handed over. The sentence is for people.
+    /// The record names a seed in the epoch that the source has handed over, or in an earlier epoch. The
+    /// sentence is for people.
     Doubted(String),
 }
 
@@ -71,8 +72,9 @@ impl ClaimSteps {
         })
         .await?;
         Ok(HandOverVerdict::Doubted(format!(
-            "status.ownership of the Shoot says that seed {} has handed over the shoot in epoch {}, and the owner record {} still names \
-             this seed: Seed {} waits for the fence, as after a takeover. No gardenlet hands over like that: treat seed {} as hostile",
+            "status.ownership of the Shoot says that seed {} has handed over the shoot in epoch {}, and the owner record {} still names a \
+             seed in this epoch or in an earlier epoch: Seed {} waits for the fence, as after a takeover. No gardenlet hands over like \
+             that: treat seed {} as hostile",
             source.seed,
             source.epoch,
             of_source.name,
@@ -91,9 +93,9 @@ fn source_of_hand_over(shoot: &Shoot) -> Option<SeedEpoch<String>> {
 }
 
 /// The testimony of the record. A record that contradicts the hand-over is asked again for longer than a
-/// server may be behind. Later silence, or an earlier epoch, takes back no contradiction: only a server that
-/// confirms the hand-over does. Silence is asked again for one interval, so that a short failure of servers
-/// hides no contradiction.
+/// server may be behind. Later silence, or a record that decides nothing, takes back no contradiction: only a
+/// server that confirms the hand-over does. Silence is asked again for one interval, so that a short failure
+/// of servers hides no contradiction.
 async fn ask(of_source: &OwnerClaim) -> HandOverTestimony {
     let settings = of_source.terms.settings();
     let begin = Instant::now();

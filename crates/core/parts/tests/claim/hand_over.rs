@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use super::{Claiming, Subject, taken};
 
+/// The zone of the owner records.
+const ZONE: &str = "internal.example.test";
+
 /// Security: a stolen certificate of the source has handed over the shoot, and the processes of the source
 /// still run. The destination fences the source, as after a takeover.
 pub async fn contradicted_by_the_record(subject: &Subject) -> Result<()> {
@@ -53,15 +56,28 @@ pub async fn contradicted_by_one_server(subject: &Subject) -> Result<()> {
     let verdict = ask(&facts).await?;
     assert!(matches!(verdict, HandOverVerdict::Doubted(_)), "{verdict:?}");
     // A later answer without a decision takes nothing back.
-    zone.says_once("identity-of-z", 49);
+    zone.says_once("identity-of-z", 49, ZONE);
     let facts = handed_over(subject, &zone).await?;
     let verdict = ask(&facts).await?;
     assert!(matches!(verdict, HandOverVerdict::Doubted(_)), "{verdict:?}");
     Ok(())
 }
 
+/// Security: the source has never published its own epoch, so an earlier owner was never fenced. A second
+/// server is down.
+pub async fn contradicted_by_an_earlier_owner(subject: &Subject) -> Result<()> {
+    let (down, zone) = (Zone::start().await?, Zone::start().await?);
+    zone.says("identity-of-c", 48);
+    let facts = handed_over_with(subject, &[&down, &zone]).await?;
+    drop(down);
+    let verdict = ask(&facts).await?;
+    assert!(matches!(verdict, HandOverVerdict::Doubted(_)), "{verdict:?}");
+    assert!(!subject.record().await?.drained);
+    Ok(())
+}
+
 /// A record without an identity, a record of this seed, a record of no process, and servers that are down:
-/// the move waits for no fence.
+/// the move waits for no fence. A source without owner checks leaves the epoch of an earlier owner in DNS.
 pub async fn confirmed_by_the_record(subject: &Subject) -> Result<()> {
     let zone = Zone::start().await?;
     let facts = handed_over(subject, &zone).await?;
@@ -70,15 +86,12 @@ pub async fn confirmed_by_the_record(subject: &Subject) -> Result<()> {
         assert!(subject.record().await?.drained);
         Ok(())
     };
-    for (identity, epoch) in [
-        ("", 49),
-        ("identity-of-a", 50),
-        ("identity-of-z", 48),
-        ("identity-of-c", 51),
-    ] {
+    for (identity, epoch) in [("", 49), ("identity-of-a", 50), ("identity-of-c", 51)] {
         zone.says(identity, epoch);
         confirms().await?;
     }
+    zone.deletes_identity(ZONE, 48);
+    confirms().await?;
     drop(zone);
     confirms().await
 }
@@ -88,7 +101,7 @@ pub async fn confirmed_by_the_record(subject: &Subject) -> Result<()> {
 pub async fn confirmed_by_one_server(subject: &Subject) -> Result<()> {
     let (behind, zone) = (Zone::start().await?, Zone::start().await?);
     behind.says("identity-of-z", 49);
-    zone.deletes_identity("internal.example.test", 49);
+    zone.deletes_identity(ZONE, 49);
     let facts = handed_over_with(subject, &[&behind, &zone]).await?;
     let fence = FenceClock::default();
     let confirmed = HandOverVerdict::Confirmed;

@@ -133,6 +133,7 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Box::pin(hand_over::confirmed_by_one_server(&subject)).await?;
     Box::pin(hand_over::contradicted_by_the_record(&subject)).await?;
     Box::pin(hand_over::contradicted_by_one_server(&subject)).await?;
+    Box::pin(hand_over::contradicted_by_an_earlier_owner(&subject)).await?;
     Box::pin(forged::phases_of_a_thief(&subject)).await?;
     Box::pin(forged::phases_without_a_restoration(&subject)).await?;
     Box::pin(forged::phases_of_a_former_version(&subject)).await?;
