@@ -335,7 +335,7 @@ pub async fn a_former_seed_tells_its_own_loss_once(garden: &Garden) {
         json!({"ownership": {"restored": {"lostRevisions": 7}}, "formerSeeds": []}),
         json!({"ownership": {"restored": {"lostRevisions": 7}}, "observedGeneration": 9}),
         json!({"ownership": {"restored": null}}),
-        // Without a number, each write would still be a new version of the Shoot, and the next seed conflicts.
+        // Without a number, each write would still be a new version of the Shoot, and the host conflicts.
         json!({}),
         json!({"ownership": {"restored": {"lostRevisions": null}}}),
     ] {
