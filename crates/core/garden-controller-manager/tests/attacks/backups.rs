@@ -122,13 +122,13 @@ pub async fn a_seed_makes_no_bucket(garden: &Garden) {
         json!({"spec": {"credentialsRef": {"kind": "Secret", "name": "x", "namespace": "garden"}}});
     let changed = garden.patch(&buckets, &own, elsewhere).await;
     refused(changed, "may not change the spec of BackupBucket");
-    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    let annotation = json!({"metadata": {"annotations": {"x": "y"}}});
     let b: Api<BackupBucket> = Api::all(garden.seed_b.clone());
     refused(
-        garden.patch(&b, &own, label.clone()).await,
+        garden.patch(&b, &own, annotation.clone()).await,
         &format!("BackupBucket {own} of seed \"seed-a\""),
     );
-    allowed(garden.patch(&buckets, &own, label).await);
+    allowed(garden.patch(&buckets, &own, annotation).await);
 }
 
 /// The destination restores from the bucket that the Shoot records, and a record of the host would lead a
