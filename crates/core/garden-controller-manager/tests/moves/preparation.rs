@@ -33,7 +33,7 @@ pub async fn with_the_controller(garden: &Garden) {
         Box::pin(a_seed_prepares_for_few_shoots(garden)).await;
         Box::pin(a_grant_follows_the_destination(garden)).await;
         a_grant_expires(garden).await;
-        a_host_ends_the_request(garden).await;
+        Box::pin(a_host_ends_the_request(garden)).await;
     };
     Box::pin(beside_the_controller(
         garden,
