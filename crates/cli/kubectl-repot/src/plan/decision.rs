@@ -7,12 +7,16 @@ use api::{
     gardencore::Shoot,
     meta::{Condition, ConditionStatus, ErrorCode},
 };
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use placement::{Journey, journey};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::{edit::Edit, failure::Failure, follow::Step, history::FormerMoves, terminal::one_line};
+
+/// Above the difference between the clocks of the caller and of the garden.
+const RECENT: SignedDuration = SignedDuration::from_secs(60);
 
 /// Reason of an answer with a message that names no seed.
 const SHOOT_NOT_CREATED: &str = "ShootNotCreated";
@@ -84,11 +88,17 @@ pub fn ask(shoot: &Shoot, seed: &str) -> Result<Edit, Failure> {
     }
 }
 
-/// The answer, as soon as the garden has removed the annotation.
+/// The answer, as soon as the annotation is removed. `former`: the answer that the Shoot had at the time of
+/// the question. Each answer of the garden has a new time, so this answer is not taken a second time.
 ///
 /// # Errors
-/// The Shoot is gone, or a concurrent question took the place of this question.
-pub fn read_answer(shoot: Option<&Shoot>, seed: &str) -> Result<Step<Plan>, Failure> {
+/// The Shoot is gone, the annotation was removed without an answer, or a concurrent question took the place of
+/// this question.
+pub fn read_answer(
+    shoot: Option<&Shoot>,
+    seed: &str,
+    former: Option<&Condition>,
+) -> Result<Step<Plan>, Failure> {
     let Some(shoot) = shoot else {
         return Err(Failure::failed(
             "the Shoot of the question does not exist any more",
@@ -108,8 +118,7 @@ pub fn read_answer(shoot: Option<&Shoot>, seed: &str) -> Result<Step<Plan>, Fail
         }
         None => {}
     }
-    let status = shoot.status.as_ref();
-    let Some(answer) = status.and_then(|status| status.constraint(condition::MIGRATION_DRY_RUN)) else {
+    let Some(answer) = answer_in(shoot).filter(|answer| Some(*answer) != former) else {
         return Err(Failure::failed(format!(
             "the question about shoot {name} was removed without an answer: repeat the command"
         )));
@@ -128,6 +137,18 @@ pub fn read_answer(shoot: Option<&Shoot>, seed: &str) -> Result<Step<Plan>, Fail
         codes: answer.codes.clone(),
         former_moves: None,
     }))
+}
+
+/// The last answer of the garden about a move of the shoot.
+pub(super) fn answer_in(shoot: &Shoot) -> Option<&Condition> {
+    shoot.status.as_ref()?.constraint(condition::MIGRATION_DRY_RUN)
+}
+
+/// Whether an answer at this time would have the time of the former answer to the same question: times have
+/// whole seconds. The clocks of the caller and of the garden can differ.
+pub(super) fn is_recent(former: &Condition, seed: &str, now: Timestamp) -> bool {
+    let age = now.duration_since(former.last_update_time.0).abs();
+    is_about(former, seed) && age < RECENT
 }
 
 /// Whether the answer is about the seed. The message of an answer names the seed of the question.
@@ -186,6 +207,7 @@ mod tests {
         let waiting = read_answer(
             Some(&shoot("{migration.gardener.cloud/dry-run: b}", "{seedName: a}")),
             "b",
+            None,
         );
         assert!(matches!(waiting, Ok(Step::Waiting(_))));
         let full = answered(
@@ -193,7 +215,7 @@ mod tests {
             "DestinationSeedFull",
             "A move to seed b could not begin now. Seed b is full.",
         );
-        let Step::Done(plan) = read_answer(Some(&shoot("{}", &full)), "b").unwrap() else {
+        let Step::Done(plan) = read_answer(Some(&shoot("{}", &full)), "b", None).unwrap() else {
             unreachable!("the question is answered");
         };
         assert!(!plan.may_begin);
@@ -219,7 +241,7 @@ mod tests {
             "DestinationSeedReady",
             "A move to seed b could begin now. Fine.",
         );
-        let read = read_answer(Some(&shoot("{}", &ready)), "b");
+        let read = read_answer(Some(&shoot("{}", &ready)), "b", None);
         assert!(matches!(read, Ok(Step::Done(plan)) if plan.may_begin));
     }
 
@@ -230,7 +252,7 @@ mod tests {
             "DestinationSeedReady",
             "A move to seed bb could begin now. Fine.",
         );
-        let why = read_answer(Some(&shoot("{}", &other)), "b").unwrap_err();
+        let why = read_answer(Some(&shoot("{}", &other)), "b", None).unwrap_err();
         assert!(why.to_string().contains("concurrent question"), "{why}");
         let here = answered(
             "False",
@@ -238,8 +260,46 @@ mod tests {
             "The shoot is on seed a already: write the name.",
         );
         assert!(matches!(
-            read_answer(Some(&shoot("{}", &here)), "a"),
+            read_answer(Some(&shoot("{}", &here)), "a", None),
             Ok(Step::Done(_))
         ));
+    }
+
+    #[test]
+    fn a_former_answer_is_not_the_answer_to_the_present_question() {
+        let message = "A move to seed b could begin now. Fine.";
+        let answered = answered("True", "DestinationSeedReady", message);
+        let before = shoot("{}", &answered);
+        let former = answer_in(&before);
+        // As a user removes the annotation before the garden answers.
+        let why = read_answer(Some(&before), "b", former).unwrap_err();
+        assert!(why.to_string().contains("removed without an answer"), "{why}");
+        // The garden repeats the verdict.
+        let later = answered.replace(
+            "lastUpdateTime: 2026-01-01T00:00:00Z",
+            "lastUpdateTime: 2026-01-01T00:00:01Z",
+        );
+        let read = read_answer(Some(&shoot("{}", &later)), "b", former);
+        assert!(matches!(read, Ok(Step::Done(plan)) if plan.may_begin));
+    }
+
+    #[test]
+    fn a_question_pauses_after_a_recent_answer_about_the_same_seed() {
+        let message = "A move to seed b could begin now. Fine.";
+        let before = shoot("{}", &answered("True", "DestinationSeedReady", message));
+        let former = answer_in(&before).unwrap();
+        for (seed, now, recent) in [
+            ("b", "2026-01-01T00:00:00Z", true),
+            // The clock of the caller is behind.
+            ("b", "2025-12-31T23:59:50Z", true),
+            ("b", "2026-01-01T00:02:00Z", false),
+            ("c", "2026-01-01T00:00:00Z", false),
+        ] {
+            assert_eq!(
+                is_recent(former, seed, now.parse().unwrap()),
+                recent,
+                "{seed} {now}"
+            );
+        }
     }
 }

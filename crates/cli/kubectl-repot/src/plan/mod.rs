@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use api::gardencore::Shoot;
 use kube::ResourceExt;
+use runtime::clock;
 
 use crate::{
     answer::Answer,
@@ -17,6 +18,9 @@ use crate::{
     history::former_moves,
     session::Session,
 };
+
+/// Answers that are a second apart have different times.
+const APART: Duration = Duration::from_secs(1);
 
 /// Asks the garden about a move of the shoot to the seed, and waits for the answer.
 pub async fn plan(
@@ -41,13 +45,17 @@ pub async fn ask_garden(
     report: Report<'_>,
 ) -> Result<Plan, Failure> {
     let (namespace, name) = (shoot.namespace().unwrap_or_default(), shoot.name_any());
+    let former = decision::answer_in(&shoot);
+    if former.is_some_and(|former| decision::is_recent(former, seed, clock::now())) {
+        tokio::time::sleep(APART).await;
+    }
     let asked = Box::pin(edit(session, shoot, |shoot| ask(shoot, seed))).await?;
-    let uid = asked.shoot.uid();
+    let (uid, former) = (asked.shoot.uid(), decision::answer_in(&asked.shoot));
     let goal = format!("the answer about a move of shoot {namespace}/{name} to seed {seed}");
     let shoots = session.shoots(&namespace);
     let answered = follow(shoots, &name, &goal, within, report, |shoot| {
         let same = shoot.filter(|shoot| shoot.uid() == uid);
-        read_answer(same, seed)
+        read_answer(same, seed, former)
     });
     Box::pin(answered).await
 }

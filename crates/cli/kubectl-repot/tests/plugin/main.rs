@@ -16,6 +16,7 @@ use api::{
     gardencore::Shoot,
 };
 use kubectl_repot::{
+    answer::Answer,
     diagnose::diagnose,
     failure::{EXIT_REFUSED, Failure},
     follow::{Step, follow},
@@ -127,8 +128,32 @@ async fn status_shows_lines_and_a_tree(fixture: &Fixture) -> Result<()> {
 
 async fn a_plan_is_answered_by_the_garden(fixture: &Fixture) -> Result<()> {
     fixture.shoot("asker", "Reconcile Succeeded").await?;
+    let first = Some("2026-01-01T00:00:00Z");
+    let answer = plan_and_answer(fixture, first).await??;
+    assert_eq!(answer.exit_code(), EXIT_REFUSED);
+    assert_eq!(answer.json["reason"], "DestinationSeedFull");
+    assert!(
+        answer.text.starts_with("asker to seed seed-b: not allowed"),
+        "{}",
+        answer.text
+    );
+    let shoot = fixture.shoots.get("asker").await?;
+    assert_eq!(shoot.spec.seed_name.as_deref(), Some("seed-a"));
+    // As a user removes the question: the former answer is not taken.
+    let removed = plan_and_answer(fixture, None).await?;
+    assert!(
+        matches!(&removed, Err(failure) if failure.to_string().contains("removed without an answer")),
+        "{removed:?}"
+    );
+    // The garden repeats the verdict at a later time.
+    let repeated = plan_and_answer(fixture, Some("2026-01-01T00:00:01Z")).await??;
+    assert_eq!(repeated.json["reason"], "DestinationSeedFull");
+    Ok(())
+}
+
+/// Asks about a move. The garden answers at the given time, or the question is removed without an answer.
+async fn plan_and_answer(fixture: &Fixture, time: Option<&str>) -> Result<Result<Answer, Failure>> {
     let asked = Box::pin(plan(&fixture.session, "asker", "seed-b", SOON, &silent));
-    // As garden-controller-manager answers.
     let answers = async {
         let asks = |shoot: Option<&Shoot>| {
             let annotations = shoot.and_then(|shoot| shoot.metadata.annotations.as_ref());
@@ -148,13 +173,14 @@ async fn a_plan_is_answered_by_the_garden(fixture: &Fixture) -> Result<()> {
             asks,
         )
         .await?;
-        let time = "2026-01-01T00:00:00Z";
-        let answer = json!({"type": "MigrationDryRun", "status": "False", "reason": "DestinationSeedFull",
-            "message": "A move to seed seed-b could not begin now. Seed seed-b is full.",
-            "lastTransitionTime": time, "lastUpdateTime": time});
-        fixture
-            .write_status("asker", json!({"constraints": [answer]}))
-            .await?;
+        if let Some(time) = time {
+            let answer = json!({"type": "MigrationDryRun", "status": "False", "reason": "DestinationSeedFull",
+                "message": "A move to seed seed-b could not begin now. Seed seed-b is full.",
+                "lastTransitionTime": time, "lastUpdateTime": time});
+            fixture
+                .write_status("asker", json!({"constraints": [answer]}))
+                .await?;
+        }
         fixture
             .merge(
                 "asker",
@@ -164,17 +190,7 @@ async fn a_plan_is_answered_by_the_garden(fixture: &Fixture) -> Result<()> {
     };
     let (answer, written) = tokio::join!(asked, answers);
     written?;
-    let answer = answer?;
-    assert_eq!(answer.exit_code(), EXIT_REFUSED);
-    assert_eq!(answer.json["reason"], "DestinationSeedFull");
-    assert!(
-        answer.text.starts_with("asker to seed seed-b: not allowed"),
-        "{}",
-        answer.text
-    );
-    let shoot = fixture.shoots.get("asker").await?;
-    assert_eq!(shoot.spec.seed_name.as_deref(), Some("seed-a"));
-    Ok(())
+    Ok(answer)
 }
 
 async fn of_two_moves_at_once_the_second_is_refused(fixture: &Fixture) -> Result<()> {

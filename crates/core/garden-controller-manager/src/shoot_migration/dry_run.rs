@@ -2,8 +2,8 @@
 //! of a Shoot.
 //!
 //! Promise: garden-controller-manager writes only the constraint `MigrationDryRun` and an Event, and removes
-//! the annotation, so that the request can be repeated. A request for a shoot that is moving is answered when
-//! the shoot has arrived.
+//! the annotation, so that the request can be repeated. Each answer has a new `lastUpdateTime`. A request for
+//! a shoot that is moving is answered when the shoot has arrived.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) async fn answer(
     let mut constraints = status
         .map(|status| status.constraints.clone())
         .unwrap_or_default();
-    answer.clone().merge_into(&mut constraints);
+    record(&answer, &mut constraints);
     let written = MANAGER
         .try_merge_status_of(shoots, shoot, &json!({"constraints": constraints}))
         .await?;
@@ -110,6 +110,16 @@ pub(crate) fn is_name(seed: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     !seed.is_empty() && seed.len() <= LONGEST_NAME && seed.bytes().all(is_plain)
+}
+
+/// Puts the answer into the constraints. A repeated verdict gets a new time, too: a user can remove the
+/// annotation, and only the time then shows whether the constraint is the answer to the present question.
+fn record(answer: &Condition, constraints: &mut Vec<Condition>) {
+    answer.clone().merge_into(constraints);
+    let recorded = constraints.iter_mut().find(|entry| entry.type_ == answer.type_);
+    if let Some(recorded) = recorded {
+        recorded.last_update_time = answer.last_update_time.clone();
+    }
 }
 
 fn constraint(shoot: &Shoot, seed: &str, verdict: Option<&Verdict>) -> Condition {
@@ -210,6 +220,28 @@ mod tests {
             (status, message.as_str()),
             (ConditionStatus::True, "A move to seed b could begin now. Fine.")
         );
+    }
+
+    #[test]
+    fn a_repeated_verdict_is_a_new_answer() {
+        let answer_at = |time: &str| {
+            let mut answer = constraint(&shoot(Some("a")), "a", None);
+            answer.last_transition_time = serde_json::from_value(json!(time)).unwrap();
+            answer.last_update_time = answer.last_transition_time.clone();
+            answer
+        };
+        let (former, repeated) = (
+            answer_at("2026-01-01T00:00:00Z"),
+            answer_at("2026-01-01T00:00:07Z"),
+        );
+        let mut constraints = vec![former.clone()];
+        record(&repeated, &mut constraints);
+        assert_eq!(constraints.len(), 1);
+        assert_eq!(constraints[0].last_update_time, repeated.last_update_time);
+        assert_eq!(constraints[0].last_transition_time, former.last_transition_time);
+        let mut first = Vec::new();
+        record(&repeated, &mut first);
+        assert_eq!(first, [repeated]);
     }
 
     #[test]
