@@ -1,10 +1,13 @@
 //! Edits of a Shoot that count only for the state that the decision was made on.
 //!
 //! A decision is made on a read Shoot, and the write has the `resourceVersion` of this Shoot as a
-//! precondition. After a concurrent write the Shoot is read again and the decision is repeated. If the
-//! concurrent write named a different seed, the command is refused: two users ask for different moves.
+//! precondition. After a concurrent write and a pause the Shoot is read again and the decision is repeated. If
+//! the concurrent write named a different seed, the command is refused: two users ask for different moves.
+
+use std::time::Duration;
 
 use api::gardencore::Shoot;
+use backon::{BackoffBuilder, ExponentialBuilder};
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
@@ -19,6 +22,10 @@ pub const FIELD_MANAGER: &str = "kubectl-repot";
 /// A gardenlet writes the status of a Shoot in the middle of an operation at most every few seconds, so a
 /// few attempts suffice.
 const ATTEMPTS: usize = 10;
+/// Pause after the first attempt. Each further pause is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// Bound of a pause, without the jitter.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The decision about a Shoot.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +46,9 @@ pub struct Edited {
 }
 
 /// Decides and writes until the write meets the state of the decision.
+///
+/// # Errors
+/// A refusal where each attempt met a concurrent write: any editor of the Shoot can cause that.
 pub async fn edit(
     session: &Session,
     read: Shoot,
@@ -53,7 +63,8 @@ pub async fn edit(
     };
     let doing = format!("Shoot {namespace}/{name} cannot be changed");
     let mut shoot = Box::new(read);
-    for _ in 0..ATTEMPTS {
+    let mut pauses = pauses();
+    loop {
         let patch = match decide(&shoot)? {
             Edit::Patch(patch) => with_precondition(patch, &shoot),
             Edit::Unchanged(why) => {
@@ -71,6 +82,10 @@ pub async fn edit(
                 unchanged: None,
             });
         }
+        let Some(pause) = pauses.next() else {
+            return Err(each_attempt_failed(&doing));
+        };
+        tokio::time::sleep(pause).await;
         shoot = Box::new(Box::pin(session.shoot(&namespace, &name)).await?);
         if shoot.uid() != uid {
             return Err(Failure::refused(format!(
@@ -84,9 +99,23 @@ pub async fn edit(
             )));
         }
     }
-    Err(Failure::failed(format!(
+}
+
+/// The pauses between the attempts. The jitter separates two processes that edit the Shoot at once.
+fn pauses() -> impl Iterator<Item = Duration> {
+    ExponentialBuilder::default()
+        .with_min_delay(FIRST_PAUSE)
+        .with_max_delay(LONGEST_PAUSE)
+        .with_max_times(ATTEMPTS - 1)
+        .with_jitter()
+        .build()
+}
+
+/// No failure of the garden, so that a drain goes on with the next shoot.
+fn each_attempt_failed(doing: &str) -> Failure {
+    Failure::refused(format!(
         "{doing}: each of {ATTEMPTS} attempts met a concurrent write; repeat the command"
-    )))
+    ))
 }
 
 fn with_precondition(mut patch: Value, read: &Shoot) -> Value {
@@ -111,5 +140,17 @@ mod tests {
             patch,
             json!({"metadata": {"annotations": {"a": "b"}, "resourceVersion": "7", "uid": "u"}})
         );
+    }
+
+    #[test]
+    fn attempts_have_growing_pauses_and_end_with_a_refusal() {
+        let pauses: Vec<Duration> = pauses().collect();
+        assert_eq!(pauses.len(), ATTEMPTS - 1);
+        for (pause, shortest) in pauses.iter().zip([100, 200, 400, 800, 1000]) {
+            let shortest = Duration::from_millis(shortest);
+            assert!((shortest..=shortest * 2).contains(pause), "{pauses:?}");
+        }
+        let conflict = each_attempt_failed("Shoot garden-dev/demo cannot be changed");
+        assert!(matches!(&conflict, Failure::Refused(_)), "{conflict}");
     }
 }

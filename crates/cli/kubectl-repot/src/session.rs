@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::gardencore::{Seed, Shoot};
-use kube::{Api, api::ListParams};
+use kube::{Api, ResourceExt, api::ListParams};
 use runtime::client::{Cluster, Garden};
 
 use crate::failure::Failure;
@@ -140,6 +140,23 @@ impl Session {
             shoots.get(name),
         )
         .await
+    }
+
+    /// Reads a Shoot. `None` if no Shoot has the name.
+    pub async fn find_shoot(&self, namespace: &str, name: &str) -> Result<Option<Shoot>, Failure> {
+        let shoots = self.shoots(namespace);
+        self.request(
+            &format!("Shoot {namespace}/{name} cannot be read"),
+            shoots.get_opt(name),
+        )
+        .await
+    }
+
+    /// Whether the Shoot was deleted after the read. `false` if the garden does not answer.
+    pub async fn is_deleted(&self, read: &Shoot) -> bool {
+        let (namespace, name) = (read.namespace().unwrap_or_default(), read.name_any());
+        let present = Box::pin(self.find_shoot(&namespace, &name)).await;
+        present.is_ok_and(|present| present.is_none_or(|present| present.uid() != read.uid()))
     }
 
     /// Lists the Shoots of all namespaces that the seed has (`status.seedName`).
