@@ -5,6 +5,8 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::exclusion::ALL_NAMES;
+
 /// Exit codes, at the end of the help.
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -202,8 +204,8 @@ pub struct Drain {
     /// Shoots that move at a time. Many moves at once make the downtime of each shoot longer.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub parallel: u8,
-    /// A Shoot that is left out; can be repeated.
-    #[arg(long, value_parser = object_path, value_name = "NAMESPACE/NAME")]
+    /// A Shoot that is left out; can be repeated. NAMESPACE/* leaves all Shoots of the namespace out.
+    #[arg(long, value_parser = shoots_path, value_name = "NAMESPACE/NAME")]
     pub exclude: Vec<String>,
     /// Approves the drain without a question.
     #[arg(long)]
@@ -231,8 +233,9 @@ pub struct Takeover {
     /// Shoots at a time with --seed.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub parallel: u16,
-    /// A Shoot that is left out with --seed; can be repeated.
-    #[arg(long, value_parser = object_path, requires = "from", value_name = "NAMESPACE/NAME")]
+    /// A Shoot that is left out with --seed; can be repeated. NAMESPACE/* leaves all Shoots of the namespace
+    /// out.
+    #[arg(long, value_parser = shoots_path, requires = "from", value_name = "NAMESPACE/NAME")]
     pub exclude: Vec<String>,
     /// Approves the loss: the name of the Shoot, or of the dead Seed with --seed.
     #[arg(long, value_name = "NAME")]
@@ -257,11 +260,15 @@ fn object_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Namespace and name of an object.
-fn object_path(text: &str) -> Result<String, String> {
-    let (namespace, name) = text.split_once('/').ok_or("write NAMESPACE/NAME")?;
+/// Namespace and name of a Shoot, or all Shoots of a namespace.
+fn shoots_path(text: &str) -> Result<String, String> {
+    let (namespace, name) = text
+        .split_once('/')
+        .ok_or("write NAMESPACE/NAME, or NAMESPACE/* for all Shoots of the namespace")?;
     object_name(namespace)?;
-    object_name(name)?;
+    if name != ALL_NAMES {
+        object_name(name)?;
+    }
     Ok(text.to_owned())
 }
 
@@ -323,18 +330,20 @@ mod tests {
     #[test]
     fn a_drain_names_destinations_and_moves_few_shoots_at_a_time() {
         let flags =
-            parse("kubectl-repot drain seed-a --to seed-b,seed-c --exclude x/a --exclude y/b").unwrap();
+            parse("kubectl-repot drain seed-a --to seed-b,seed-c --exclude x/a --exclude y/*").unwrap();
         let Command::Drain(drain) = flags.command else {
             unreachable!("the command is a drain");
         };
         assert_eq!(drain.to, ["seed-b", "seed-c"]);
-        assert_eq!(drain.exclude, ["x/a", "y/b"]);
+        assert_eq!(drain.exclude, ["x/a", "y/*"]);
         assert_eq!((drain.parallel, drain.yes), (2, false));
         for line in [
             "kubectl-repot drain seed-a",
             "kubectl-repot drain seed-a --to seed-b/x",
             "kubectl-repot drain seed-a --to seed-b --parallel 0",
             "kubectl-repot drain seed-a --to seed-b --exclude demo",
+            "kubectl-repot drain seed-a --to seed-b --exclude */demo",
+            "kubectl-repot drain seed-a --to seed-b --exclude x/a*",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -17,6 +17,7 @@
 //! | `status`, `plan`, `moves` | commands for shoots of seeds that live |
 //! | `cordon`, `drain` | close a seed, and move all shoots away |
 //! | `exclusion` | shoots that a drain or a takeover of a seed leaves out |
+//! | `released` | deleted Shoots that no seed has a control plane of |
 //! | `takeover` | takeovers from a dead seed |
 //! | `watch` | the steps of an operation |
 //! | `silence` | reports a seed that hangs while a command waits |
@@ -44,6 +45,7 @@ pub mod generate;
 pub mod history;
 pub mod moves;
 pub mod plan;
+pub mod released;
 pub mod run;
 pub mod session;
 pub mod silence;

@@ -1,7 +1,7 @@
 //! The share of a shoot in a drain: pure decisions.
 
 use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
-use placement::{Journey, is_half_created, is_move_wanted, journey};
+use placement::{Journey, is_half_created, is_move_wanted, is_released, journey};
 use serde_json::json;
 
 use crate::{edit::Edit, failure::Failure, follow::Step, moves::arrival, terminal::one_line};
@@ -20,9 +20,10 @@ pub(super) enum Share {
     LeftOut(String),
 }
 
-/// The share of the shoot in a drain of seed `from`. `None`: the drain does not concern the shoot.
+/// The share of the shoot in a drain of seed `from`. `None`: the drain does not concern the shoot. No seed
+/// has a control plane of a released shoot, and a user can keep such a Shoot for ever.
 pub(super) fn classify(shoot: &Shoot, from: &str) -> Option<Share> {
-    let status = shoot.status.as_ref()?;
+    let status = shoot.status.as_ref().filter(|_| !is_released(shoot))?;
     let acting = status.seed_name.as_deref().filter(|seed| !seed.is_empty())?;
     let is_settled = journey(shoot) == Journey::Settled;
     if acting != from {

@@ -51,7 +51,11 @@ fn a_shoot_that_cannot_move_now_is_left_out() {
     };
     let mut deleted = shoot("a", "a", "Reconcile Succeeded", "");
     deleted.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    deleted.metadata.finalizers = Some(vec!["gardener".to_owned(), "example.org/own".to_owned()]);
     assert!(reason(&deleted).contains("being deleted"));
+    // The gardenlet has deleted the control plane, and a user keeps the Shoot.
+    deleted.metadata.finalizers = Some(vec!["example.org/own".to_owned()]);
+    assert_eq!(classify(&deleted, "a"), None);
     let new = reason(&shoot("a", "a", "Create Processing", ""));
     assert!(new.contains("creation"), "{new}");
     let cancelled = reason(&shoot("a", "a", "Migrate Processing", ""));

@@ -9,6 +9,7 @@ use std::{
 use api::gardencore::Shoot;
 use futures::future::{self, Either};
 use kube::ResourceExt;
+use placement::is_released;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
@@ -78,7 +79,9 @@ pub(super) async fn newcomers(
             .any(|one| one.shoot == shoot.name_any() && one.namespace == namespace)
     };
     let why = "came to the seed after the plan: repeat the command";
-    let new = left.iter().filter(|shoot| !is_known(shoot));
+    let new = left
+        .iter()
+        .filter(|shoot| !is_released(*shoot) && !is_known(shoot));
     Ok(new
         .map(|shoot| ShootOutcome::new(shoot, None, MoveResult::LeftOut, why))
         .collect())
@@ -116,11 +119,14 @@ impl Drain<'_> {
             return outcome(MoveResult::NotRequested, "a move before has failed");
         }
         let since = Instant::now();
-        let end = if work.is_under_way {
+        let mut end = if work.is_under_way {
             Box::pin(self.await_move(&work)).await
         } else {
             Box::pin(self.request_and_await(&work)).await
         };
+        if end.is_err() && Box::pin(self.session.is_deleted(&work.shoot)).await {
+            end = Ok(MoveEnd::Deleted);
+        }
         self.ended.set(self.ended.get() + 1);
         match end {
             Ok(MoveEnd::Arrived) => {
@@ -143,10 +149,7 @@ impl Drain<'_> {
     /// A move that was requested before this command. The request of a different user stays.
     async fn await_move(&self, work: &Work) -> Result<MoveEnd, Failure> {
         Ok(match Box::pin(self.wait(work)).await? {
-            MoveEnd::Obstacle(why) => MoveEnd::Obstacle(format!(
-                "{why}; the move stays requested: `kubectl repot cancel {}` takes the request back",
-                work.shoot.name_any()
-            )),
+            MoveEnd::Obstacle(why) => MoveEnd::Obstacle(format!("{why}; {}", stays_requested(&work.shoot))),
             end => end,
         })
     }
@@ -161,14 +164,15 @@ impl Drain<'_> {
             Err(failure) => {
                 // The failure of the move counts, not the failure of the withdrawal.
                 let withdrawn = Box::pin(self.withdraw(&moved.shoot, &work.to)).await;
-                return Err(if withdrawn == Ok(true) {
-                    failure.with_hint("the move had not begun, and the request was taken back")
-                } else {
-                    failure
+                return Err(match withdrawn {
+                    Ok(true) => failure.with_hint("the move had not begun, and the request was taken back"),
+                    Ok(false) => failure,
+                    Err(_) => failure.with_hint(&stays_requested(&work.shoot)),
                 });
             }
         };
-        if Box::pin(self.withdraw(&moved.shoot, &work.to)).await? {
+        let withdrawn = Box::pin(self.withdraw(&moved.shoot, &work.to)).await;
+        if withdrawn.map_err(|failure| failure.with_hint(&stays_requested(&work.shoot)))? {
             return Ok(MoveEnd::Obstacle(format!("{why} The request was taken back.")));
         }
         // The obstacle has ended, and the move has begun.
@@ -212,6 +216,14 @@ impl Drain<'_> {
             span(rest)
         ));
     }
+}
+
+/// The hint about a request that was not taken back.
+fn stays_requested(shoot: &Shoot) -> String {
+    format!(
+        "the move stays requested: `kubectl repot cancel {}` takes the request back",
+        shoot.name_any()
+    )
 }
 
 /// Whether no move of the project is requested after failures in these projects. A tenant can make the own

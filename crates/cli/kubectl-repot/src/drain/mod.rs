@@ -42,14 +42,15 @@ use crate::{
 };
 
 /// Shows the plan, asks for the approval, cordons the seed, and moves the shoots. A refused move is reported,
-/// and the drain goes on. After a failed move no further move is requested.
+/// and the drain goes on. After a failed move no further move of the project is requested, and after failed
+/// moves of two projects no move at all.
 pub async fn drain(
     session: &Session,
     request: DrainRequest<'_>,
     prompt: Prompt<'_>,
     report: Report<'_>,
 ) -> Result<Answer, Failure> {
-    let survey = Box::pin(survey::survey(session, request)).await?;
+    let survey = Box::pin(survey::survey(session, request, report)).await?;
     let (plan, work) = Box::pin(dry_runs::plan(session, request, survey, report)).await?;
     let text = plan.render();
     if work.is_empty() {

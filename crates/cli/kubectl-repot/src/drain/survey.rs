@@ -5,6 +5,7 @@ use api::{
     gardencore::{Seed, Shoot},
     meta::{ConditionStatus, find_condition},
 };
+use placement::is_released;
 
 use super::{
     assignment::Destination,
@@ -12,8 +13,10 @@ use super::{
     request::DrainRequest,
 };
 use crate::{
-    exclusion::{check_names, is_excluded},
+    exclusion::{describe_unmatched, is_excluded},
     failure::Failure,
+    follow::Report,
+    released::describe_released,
     session::{SeedReading, Session},
     terminal::one_line,
 };
@@ -27,11 +30,15 @@ pub(super) struct Survey {
     pub(super) destinations: Vec<Destination>,
 }
 
-/// Reads the state of the garden.
+/// Reads the state of the garden. Shoots that do not count, and names that leave no shoot out, are reported.
 ///
 /// # Errors
 /// A refusal where the source cannot hand shoots over, or where a destination takes no shoots.
-pub(super) async fn survey(session: &Session, request: DrainRequest<'_>) -> Result<Survey, Failure> {
+pub(super) async fn survey(
+    session: &Session,
+    request: DrainRequest<'_>,
+    report: Report<'_>,
+) -> Result<Survey, Failure> {
     let source = Box::pin(read(session, request.from)).await?;
     check_source(&source, request.from)?;
     let mut seeds = Vec::new();
@@ -46,14 +53,19 @@ pub(super) async fn survey(session: &Session, request: DrainRequest<'_>) -> Resu
         seeds.push(seed);
     }
     let mut read = Box::pin(session.shoots_on(request.from)).await?;
+    for note in describe_released(&read, request.from) {
+        report(&note);
+    }
     let mut present = Vec::new();
     for name in request.to {
         let on_destination = Box::pin(session.shoots_on(name)).await?;
-        present.push(on_destination.len());
+        present.push(on_destination.iter().filter(|shoot| !is_released(*shoot)).count());
         read.extend(on_destination);
     }
     // A shoot that is left out may have arrived before a repeated command.
-    check_names(request.excluded, &read, request.from)?;
+    for warning in Box::pin(describe_unmatched(session, request.excluded, &read, request.from)).await {
+        report(&warning);
+    }
     let mut shoots: Vec<_> = with_share(read, request.from).collect();
     let destinations = seeds
         .iter()

@@ -1,5 +1,6 @@
 //! A takeover of all shoots of a dead seed, in order and within a bound.
 
+use placement::is_released;
 use serde_json::json;
 
 use super::{
@@ -11,16 +12,17 @@ use super::{
 };
 use crate::{
     answer::Answer,
-    exclusion::{check_names, is_excluded},
+    exclusion::{describe_unmatched, is_excluded},
     failure::Failure,
     follow::Report,
+    released::describe_released,
     session::Session,
     table::columns,
 };
 
 /// Shows a report for each shoot, asks for a single approval, takes over a first shoot as a trial, and then
-/// the rest (`trials`). A shoot with an obstacle is left out. `parallel`: shoots at a time after
-/// the trial.
+/// the rest (`trials`). A shoot with an obstacle is left out, and a released Shoot does not count.
+/// `parallel`: shoots at a time after the trial.
 pub async fn take_over_seed(
     session: &Session,
     from: &str,
@@ -35,12 +37,17 @@ pub async fn take_over_seed(
             settings.to
         )));
     }
-    let shoots = Box::pin(session.shoots_on(from)).await?;
+    let mut shoots = Box::pin(session.shoots_on(from)).await?;
+    let mut notes = describe_released(&shoots, from);
+    notes.extend(Box::pin(describe_unmatched(session, settings.excluded, &shoots, from)).await);
+    shoots.retain(|shoot| !is_released(shoot));
     if shoots.is_empty() {
+        for note in notes {
+            report(&note);
+        }
         let text = format!("no shoot is on seed {from} (status.seedName)\n");
         return Ok(Answer::new(text, &json!({"shoots": []})));
     }
-    check_names(settings.excluded, &shoots, from)?;
     let mut possible = Vec::new();
     let mut results = Vec::new();
     let mut text = String::new();
@@ -56,6 +63,14 @@ pub async fn take_over_seed(
             let obstacles = Failure::refused(format!("left out: {}", shown.obstacles.join("; ")));
             results.push(ShootResult::new(&shown, Err(obstacles)));
         }
+    }
+    // Directly above the question. A caller that approved in advance sees no report.
+    for note in notes {
+        if settings.approval.is_some() {
+            report(&note);
+        }
+        text.push_str(&note);
+        text.push('\n');
     }
     let approved = !possible.is_empty() && is_approved(&text, from, settings.approval, prompt)?;
     if !approved {

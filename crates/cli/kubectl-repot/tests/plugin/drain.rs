@@ -9,7 +9,7 @@ use api::{
 };
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
     runtime::wait::await_condition,
 };
 use kubectl_repot::{
@@ -88,12 +88,20 @@ async fn until(fixture: &Fixture, name: &str, is_so: impl Fn(&Shoot) -> bool) ->
     Ok(())
 }
 
+fn asks(shoot: &Shoot) -> bool {
+    let annotations = shoot.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key(MIGRATION_DRY_RUN))
+}
+
+/// As a user removes the question before the garden answers.
+async fn remove_question(fixture: &Fixture, name: &str) -> Result<()> {
+    until(fixture, name, asks).await?;
+    let removed = json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: null}}});
+    fixture.merge(name, removed).await.map(drop)
+}
+
 /// As garden-controller-manager answers a dry run.
 async fn answer_dry_run(fixture: &Fixture, name: &str, seed: &str, may_begin: bool) -> Result<()> {
-    let asks = |shoot: &Shoot| {
-        let annotations = shoot.metadata.annotations.as_ref();
-        annotations.is_some_and(|all| all.contains_key(MIGRATION_DRY_RUN))
-    };
     until(fixture, name, asks).await?;
     let (status, reason) = if may_begin {
         ("True", "DestinationSeedReady")
@@ -281,16 +289,6 @@ pub async fn a_failing_move_holds_no_lane_of_a_repeated_drain(fixture: &Fixture)
         let outcome = outcomes.iter().find(|outcome| outcome["shoot"] == name).unwrap();
         assert_eq!(outcome["result"], result, "{}", answer.text);
     }
-    let mistyped = ["garden-dev/apar".to_owned()];
-    let mistyped = DrainRequest {
-        excluded: &mistyped,
-        ..repeated
-    };
-    let refused = Box::pin(drain(&fixture.session, mistyped, &nobody, &silent)).await;
-    assert!(
-        matches!(&refused, Err(failure) if failure.to_string().contains("write NAMESPACE/NAME")),
-        "{refused:?}"
-    );
     a_request_without_an_answer_is_taken_back(fixture, &to).await
 }
 
@@ -318,5 +316,86 @@ async fn a_request_without_an_answer_is_taken_back(fixture: &Fixture, to: &[Stri
     );
     let kept = fixture.shoots.get("apart").await?;
     assert_eq!(kept.spec.seed_name.as_deref(), Some("jammed"));
+    Ok(())
+}
+
+/// A user removes the question about the own shoot, and the Shoots of further users are deleted meanwhile.
+pub async fn a_shoot_without_an_answer_is_left_out_of_a_drain(fixture: &Fixture) -> Result<()> {
+    for seed in ["beset", "haven"] {
+        bring_seed(fixture, seed).await?;
+    }
+    for name in ["mute", "fleeting", "remnant", "sound"] {
+        bring_shoot(fixture, name, "testing", ["beset", "beset"]).await?;
+    }
+    // The gardenlet has deleted the control plane, and a user keeps the Shoot.
+    let own = json!({"metadata": {"finalizers": ["example.org/own"]}});
+    fixture.merge("remnant", own).await?;
+    let deleted = DeleteParams::default();
+    fixture.shoots.delete("remnant", &deleted).await?;
+    let (to, excluded) = (["haven".to_owned()], ["garden-dev/departed".to_owned()]);
+    let request = DrainRequest {
+        excluded: &excluded,
+        ..request("beset", &to, Some("beset"))
+    };
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let reports = Mutex::new(Vec::new());
+    let report = |sentence: &str| reports.lock().unwrap().push(sentence.to_owned());
+    let drained = Box::pin(drain(&fixture.session, request, &nobody, &report));
+    // As garden-controller-manager, the gardenlets and the users.
+    let garden = async {
+        remove_question(fixture, "mute").await?;
+        until(fixture, "fleeting", asks).await?;
+        fixture.shoots.delete("fleeting", &deleted).await?;
+        answer_dry_run(fixture, "sound", "haven", true).await?;
+        until(fixture, "sound", names("haven")).await?;
+        arrive(fixture, "sound", "haven").await
+    };
+    let (answer, acted) = tokio::join!(drained, garden);
+    acted?;
+    let answer = answer?;
+    assert!(answer.has_obstacles, "{}", answer.text);
+    let outcomes = answer.json["shoots"].as_array().unwrap();
+    let results = outcomes
+        .iter()
+        .map(|outcome| (outcome["shoot"].as_str(), outcome["result"].as_str()));
+    let results: Vec<_> = results.collect();
+    let expected = [("mute", "LeftOut"), ("sound", "Moved")].map(|(name, result)| (Some(name), Some(result)));
+    assert_eq!(results, expected, "{}", answer.text);
+    let reports = reports.into_inner().unwrap().join("\n");
+    for words in [
+        "remnant is deleted, and does not count",
+        "--exclude garden-dev/departed leaves no Shoot on seed beset out: no Shoot has this name",
+    ] {
+        assert!(reports.contains(words), "{words}: {reports}");
+    }
+    a_drain_without_any_answer_fails(fixture, &to).await?;
+    let released = json!({"metadata": {"finalizers": null}});
+    fixture.merge("remnant", released).await.map(drop)
+}
+
+/// A single shoot is left on the seed.
+async fn a_drain_without_any_answer_fails(fixture: &Fixture, to: &[String]) -> Result<()> {
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let request = request("beset", to, Some("beset"));
+    let drained = Box::pin(drain(&fixture.session, request, &nobody, &silent));
+    let (failed, removed) = tokio::join!(drained, remove_question(fixture, "mute"));
+    removed?;
+    let failure = failed.unwrap_err().to_string();
+    assert!(
+        failure.contains("no dry run of 1 was answered") && failure.contains("removed without an answer"),
+        "{failure}"
+    );
+    // All shoots of a namespace are left out, so the garden is not asked.
+    let excluded = ["garden-dev/*".to_owned()];
+    let request = DrainRequest {
+        excluded: &excluded,
+        ..request
+    };
+    let nothing = Box::pin(drain(&fixture.session, request, &nobody, &silent)).await?;
+    assert!(
+        nothing.has_obstacles && nothing.text.contains("left out: --exclude"),
+        "{}",
+        nothing.text
+    );
     Ok(())
 }
