@@ -22,7 +22,7 @@ use crate::{
     plan::plan,
     session::Session,
     status,
-    takeover::{TakeoverSettings, take_over_seed, take_over_shoot},
+    takeover::{LANE_WITHIN, TakeoverSettings, take_over_seed, take_over_shoot},
     terminal::{visible, visible_json},
     version::{version, warn_of_skew},
     watch::watch,
@@ -216,6 +216,7 @@ fn takeover_settings<'a>(
         source_is_off: takeover.source_is_off,
         approval: takeover.yes.as_deref(),
         excluded: &takeover.exclude,
+        lane_within: LANE_WITHIN,
         wait,
     }
 }

@@ -18,21 +18,66 @@ use crate::session::Session;
 /// verdict about a takeover takes.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(180);
 
+/// The reason why the next shoots do not wait for a shoot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// The shoot fails, or makes no progress.
+    Stalls,
+    /// The shoot makes progress, and takes longer than the bound.
+    IsSlow,
+}
+
 /// Ends as soon as the shoot fails by the given rule, or has had the same state for [`PROGRESS_WITHIN`]. The
 /// shoot may still arrive afterwards.
 pub async fn wait_for_stall(session: &Session, shoot: &Shoot, fails: impl Fn(&Shoot) -> bool) {
+    Box::pin(watch_progress(session, shoot, None, fails)).await;
+}
+
+/// As [`wait_for_stall`], and ends `within` this time in any case. The owner of a shoot can let the progress
+/// go on for as long as the owner likes.
+pub async fn wait_for_delay(
+    session: &Session,
+    shoot: &Shoot,
+    within: Duration,
+    fails: impl Fn(&Shoot) -> bool,
+) -> Delay {
+    let slow_at = Instant::now() + within;
+    Box::pin(watch_progress(session, shoot, Some(slow_at), fails)).await
+}
+
+async fn watch_progress(
+    session: &Session,
+    shoot: &Shoot,
+    slow_at: Option<Instant>,
+    fails: impl Fn(&Shoot) -> bool,
+) -> Delay {
     let shoots = session.shoots(&shoot.namespace().unwrap_or_default());
     let name = shoot.name_any();
     let mut changes = pin!(watch_object(shoots, &name).default_backoff());
-    let (mut last, mut since) = (None, Instant::now());
-    while let Ok(Some(change)) = timeout_at(since + PROGRESS_WITHIN, changes.next()).await {
-        // A garden that does not answer shows no stall: no state is known.
+    let (mut last, mut since, mut answers) = (None, Instant::now(), true);
+    loop {
+        let stalls_at = since + PROGRESS_WITHIN;
+        // A garden that does not answer shows neither a stall nor a slow shoot: no state is known.
+        let ends_at = slow_at
+            .filter(|_| answers)
+            .map_or(stalls_at, |slow_at| slow_at.min(stalls_at));
+        let Ok(change) = timeout_at(ends_at, changes.next()).await else {
+            return if ends_at == stalls_at {
+                Delay::Stalls
+            } else {
+                Delay::IsSlow
+            };
+        };
+        let Some(change) = change else {
+            return Delay::Stalls;
+        };
+        answers = change.is_ok();
         let Ok(read) = change else {
             since = Instant::now();
             continue;
         };
         if read.as_ref().is_some_and(&fails) {
-            return;
+            return Delay::Stalls;
         }
         let state = read.as_ref().map(describe);
         if state != last {

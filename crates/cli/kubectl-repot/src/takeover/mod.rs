@@ -16,5 +16,5 @@ pub(crate) use single::is_approved;
 
 pub use all::take_over_seed;
 pub use report::TakeoverReport;
-pub use settings::TakeoverSettings;
+pub use settings::{LANE_WITHIN, TakeoverSettings};
 pub use single::{Prompt, take_over_shoot};

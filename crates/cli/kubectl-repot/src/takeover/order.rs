@@ -24,16 +24,22 @@ pub(super) fn order<T>(mut items: Vec<T>, shoot_in: impl Fn(&T) -> &Shoot) -> Ve
 pub(crate) const FAILED_PROJECTS: usize = 2;
 
 /// The index of the next trial: the first item of the order, then the least important shoots of further
-/// projects. `failed`: the namespaces of former trials. `None` where the rest is given up.
+/// projects. `failed`: the namespaces of former trials. `slow`: the namespaces of trials that take long.
+/// `None` where the rest is given up, or where no further project is left.
 pub(super) fn next_trial<T>(
     ordered: &[T],
     failed: &BTreeSet<String>,
+    slow: &BTreeSet<String>,
     shoot_in: impl Fn(&T) -> &Shoot,
 ) -> Option<usize> {
-    if failed.is_empty() {
+    if failed.is_empty() && slow.is_empty() {
         return (!ordered.is_empty()).then_some(0);
     }
-    let is_of_further_project = |item: &T| !failed.contains(&shoot_in(item).namespace().unwrap_or_default());
+    let is_of_further_project = |item: &T| {
+        let namespace = shoot_in(item).namespace().unwrap_or_default();
+        !failed.contains(&namespace) && !slow.contains(&namespace)
+    };
+    // A slow trial shows no fault that all shoots share.
     ordered
         .iter()
         .rposition(is_of_further_project)
@@ -41,11 +47,13 @@ pub(super) fn next_trial<T>(
 }
 
 /// The index of the next shoot after the trials. Shoots of a failing project come last. While shoots of a
-/// second project wait, a project holds at most half of the lanes. `failing`: namespaces of shoots with
-/// a takeover that has failed or stalls. `lanes`: the namespace of each shoot that holds a lane.
+/// second project wait, a project holds at most half of the lanes. Of equal projects, slow projects come
+/// last. `failing`: namespaces of shoots with a takeover that has failed or stalls. `slow`: namespaces of
+/// shoots with a takeover that takes long. `lanes`: the namespace of each shoot that holds a lane.
 pub(super) fn next_of_rest<T>(
     waiting: &[T],
     failing: &BTreeSet<String>,
+    slow: &BTreeSet<String>,
     lanes: &[String],
     parallel: usize,
     shoot_in: impl Fn(&T) -> &Shoot,
@@ -54,7 +62,11 @@ pub(super) fn next_of_rest<T>(
     let rank = |item: &T| {
         let namespace = shoot_in(item).namespace().unwrap_or_default();
         let held = lanes.iter().filter(|lane| **lane == namespace).count();
-        (failing.contains(&namespace), held >= share)
+        (
+            failing.contains(&namespace),
+            held >= share,
+            slow.contains(&namespace),
+        )
     };
     // The first of equal items.
     let ranks = waiting.iter().map(rank).enumerate();
@@ -94,7 +106,8 @@ mod tests {
         let next = |failing: &[&str], lanes: &[&str], parallel: usize, count: usize| {
             let failing = failing.iter().map(|&name| name.to_owned()).collect();
             let lanes: Vec<String> = lanes.iter().map(|&name| name.to_owned()).collect();
-            next_of_rest(&shoots[..count], &failing, &lanes, parallel, |shoot| shoot)
+            let none = BTreeSet::new();
+            next_of_rest(&shoots[..count], &failing, &none, &lanes, parallel, |shoot| shoot)
         };
         assert_eq!(next(&[], &[], 1, 4), Some(0));
         assert_eq!(next(&[], &["x"], 4, 4), Some(0));
@@ -114,7 +127,7 @@ mod tests {
         let shoots = shoots_named(["x a", "x b", "y c", "z d"]);
         let next = |failed: &[&str], count: usize| {
             let failed = failed.iter().map(|&name| name.to_owned()).collect();
-            next_trial(&shoots[..count], &failed, |shoot| shoot)
+            next_trial(&shoots[..count], &failed, &BTreeSet::new(), |shoot| shoot)
         };
         assert_eq!(next(&[], 4), Some(0));
         assert_eq!(next(&[], 0), None);
@@ -122,6 +135,37 @@ mod tests {
         assert_eq!(next(&["x"], 3), Some(2));
         assert_eq!(next(&["x"], 2), None);
         assert_eq!(next(&["x", "z"], 4), None);
+    }
+
+    #[test]
+    fn a_slow_trial_is_followed_by_further_projects_and_counts_as_no_failure() {
+        let shoots = shoots_named(["x a", "x b", "y c", "z d"]);
+        let set =
+            |names: &[&str]| -> BTreeSet<String> { names.iter().map(|&name| name.to_owned()).collect() };
+        let next =
+            |failed: &[&str], slow: &[&str]| next_trial(&shoots, &set(failed), &set(slow), |shoot| shoot);
+        assert_eq!(next(&[], &["x"]), Some(3));
+        assert_eq!(next(&[], &["x", "z"]), Some(2));
+        assert_eq!(next(&["z"], &["x"]), Some(2));
+        assert_eq!(next(&["z", "y"], &["x"]), None);
+        assert_eq!(next(&[], &["x", "y", "z"]), None);
+    }
+
+    #[test]
+    fn a_slow_project_comes_last_among_equal_projects() {
+        let shoots = shoots_named(["x a", "y b"]);
+        let set =
+            |names: &[&str]| -> BTreeSet<String> { names.iter().map(|&name| name.to_owned()).collect() };
+        let next = |failing: &[&str], slow: &[&str], lanes: &[&str]| {
+            let lanes: Vec<String> = lanes.iter().map(|&name| name.to_owned()).collect();
+            next_of_rest(&shoots, &set(failing), &set(slow), &lanes, 4, |shoot| shoot)
+        };
+        assert_eq!(next(&[], &[], &[]), Some(0));
+        assert_eq!(next(&[], &["x"], &[]), Some(1));
+        // A failing project comes after a slow project.
+        assert_eq!(next(&["y"], &["x"], &[]), Some(0));
+        // The second project holds half of the lanes.
+        assert_eq!(next(&[], &["x"], &["y", "y"]), Some(0));
     }
 
     #[test]

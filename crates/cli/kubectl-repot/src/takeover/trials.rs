@@ -21,7 +21,7 @@ use super::{
 use crate::{
     failure::Failure,
     follow::Report,
-    moves::{fails_on_seed, wait_for_stall},
+    moves::{Delay, fails_on_seed, wait_for_delay},
     session::Session,
 };
 
@@ -32,12 +32,13 @@ type Approved = (Shoot, TakeoverReport);
 enum News<'a> {
     /// The takeover has ended.
     Ended(ShootResult),
-    /// A takeover that has made no progress for some time has ended.
+    /// A takeover that the next shoots do not wait for has ended.
     EndedLate(ShootResult),
-    /// The takeover fails or makes no progress, and goes on.
-    Stalls {
+    /// The next shoots do not wait for the takeover, and the takeover goes on.
+    Delayed {
         namespace: String,
         shoot: String,
+        delay: Delay,
         ends: LocalBoxFuture<'a, ShootResult>,
     },
 }
@@ -50,10 +51,12 @@ struct Takeovers<'a> {
     /// Shoots that no takeover was requested for, in order.
     waiting: Vec<Approved>,
     running: FuturesUnordered<LocalBoxFuture<'a, News<'a>>>,
-    /// Namespaces of the shoots that hold a lane. A takeover that stalls runs on and holds no lane.
+    /// Namespaces of the shoots that hold a lane. A delayed takeover runs on and holds no lane.
     lanes: Vec<String>,
     /// Namespaces of shoots with a takeover that has failed or stalls.
     failing: BTreeSet<String>,
+    /// Namespaces of shoots with a takeover that makes progress and takes long.
+    slow: BTreeSet<String>,
     has_succeeded: bool,
     results: Vec<ShootResult>,
     late: Vec<ShootResult>,
@@ -63,7 +66,8 @@ struct Takeovers<'a> {
 ///
 /// As soon as the trial fails, reports an error, or makes no progress, a shoot of a different project is the
 /// second trial. The rest follows the first trial that succeeds. A takeover that fails or makes no progress
-/// holds no lane and stays watched, and the further shoots of the project come last.
+/// holds no lane and stays watched, and the further shoots of the project come last. A takeover that makes
+/// progress holds a lane for a bounded time, and a slow trial is followed by a trial of each further project.
 pub(super) async fn take_over_in_order(
     session: &Session,
     parallel: usize,
@@ -79,6 +83,7 @@ pub(super) async fn take_over_in_order(
         running: FuturesUnordered::new(),
         lanes: Vec::new(),
         failing: BTreeSet::new(),
+        slow: BTreeSet::new(),
         has_succeeded: false,
         results: Vec::new(),
         late: Vec::new(),
@@ -99,7 +104,7 @@ impl Takeovers<'_> {
     /// Begins the next trial, unless a trial makes progress.
     fn begin_trial(&mut self) {
         if self.lanes.is_empty()
-            && let Some(index) = next_trial(&self.waiting, &self.failing, |(shoot, _)| shoot)
+            && let Some(index) = next_trial(&self.waiting, &self.failing, &self.slow, |(shoot, _)| shoot)
         {
             self.begin(index);
         }
@@ -110,6 +115,7 @@ impl Takeovers<'_> {
             && let Some(index) = next_of_rest(
                 &self.waiting,
                 &self.failing,
+                &self.slow,
                 &self.lanes,
                 parallel,
                 |(shoot, _)| shoot,
@@ -122,7 +128,7 @@ impl Takeovers<'_> {
     fn begin(&mut self, index: usize) {
         let approved = self.waiting.remove(index);
         self.lanes.push(approved.1.namespace.clone());
-        let takeover = take_over_until_stall(self.session, self.settings, approved, self.report);
+        let takeover = take_over_until_delay(self.session, self.settings, approved, self.report);
         self.running.push(takeover.boxed_local());
     }
 
@@ -138,14 +144,23 @@ impl Takeovers<'_> {
                 self.record(&result);
                 self.late.push(result);
             }
-            Some(News::Stalls {
+            Some(News::Delayed {
                 namespace,
                 shoot,
+                delay,
                 ends,
             }) => {
                 self.release_lane(&namespace);
-                self.failing.insert(namespace.clone());
-                let effect = describe_stall(self.has_succeeded, self.failing.len());
+                let effect = match delay {
+                    Delay::Stalls => {
+                        self.failing.insert(namespace.clone());
+                        describe_stall(self.has_succeeded, self.failing.len())
+                    }
+                    Delay::IsSlow => {
+                        self.slow.insert(namespace.clone());
+                        describe_slowness(self.has_succeeded)
+                    }
+                };
                 (self.report)(&format!("{namespace}/{shoot}: {effect}"));
                 self.running.push(ends.map(News::EndedLate).boxed_local());
             }
@@ -187,14 +202,23 @@ fn describe_stall(has_succeeded: bool, failing: usize) -> &'static str {
     }
 }
 
+/// The sentence about a takeover that makes progress and takes long.
+fn describe_slowness(has_succeeded: bool) -> &'static str {
+    if has_succeeded {
+        "the takeover makes progress and takes long: the next shoots do not wait"
+    } else {
+        "the trial makes progress and takes long, and a shoot of a different project is the next trial"
+    }
+}
+
 fn not_tried(shown: &TakeoverReport) -> ShootResult {
     let why = "not requested, because the trials were no takeovers: remove the cause, or leave the shoots of the trials out with \
                --exclude";
     ShootResult::new(shown, Err(Failure::refused(why)))
 }
 
-/// Takes a shoot over until the end, or until the shoot stalls.
-async fn take_over_until_stall<'a>(
+/// Takes a shoot over until the end, or until the next shoots do not wait any more.
+async fn take_over_until_delay<'a>(
     session: &'a Session,
     settings: TakeoverSettings<'a>,
     approved: Approved,
@@ -203,15 +227,14 @@ async fn take_over_until_stall<'a>(
     let watched = approved.0.clone();
     let (namespace, shoot) = (approved.1.namespace.clone(), approved.1.shoot.clone());
     let ends = take_over(session, settings, approved, report).boxed_local();
-    let stalls = pin!(wait_for_stall(session, &watched, |shoot| fails_on_seed(
-        shoot,
-        settings.to
-    )));
-    match future::select(ends, stalls).await {
+    let fails = |shoot: &Shoot| fails_on_seed(shoot, settings.to);
+    let delayed = pin!(wait_for_delay(session, &watched, settings.lane_within, fails));
+    match future::select(ends, delayed).await {
         Either::Left((result, _)) => News::Ended(result),
-        Either::Right(((), ends)) => News::Stalls {
+        Either::Right((delay, ends)) => News::Delayed {
             namespace,
             shoot,
+            delay,
             ends,
         },
     }

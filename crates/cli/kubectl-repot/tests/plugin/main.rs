@@ -23,7 +23,7 @@ use kubectl_repot::{
     moves::{request_cancellation, request_move, wait_for_arrival},
     plan::plan,
     status,
-    takeover::{TakeoverSettings, take_over_seed, take_over_shoot},
+    takeover::{LANE_WITHIN, TakeoverSettings, take_over_seed, take_over_shoot},
     version::version,
 };
 use serde_json::json;
@@ -46,7 +46,10 @@ testkit::scenarios! {
     a_cancellation_names_the_acting_seed,
     a_takeover_needs_an_approval,
     shoots_of_a_dead_seed_follow_the_trial,
-    trials::{a_failing_takeover_after_the_trial_holds_no_lane, a_failing_trial_holds_up_no_other_project},
+    trials::{
+        a_failing_takeover_after_the_trial_holds_no_lane, a_failing_trial_holds_up_no_other_project,
+        a_slow_trial_holds_up_no_other_project, a_trial_that_has_left_the_seed_is_left_out,
+    },
     a_bundle_has_no_secret,
     drain::{
         a_cordoned_seed_keeps_its_taints, a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals,
@@ -276,6 +279,7 @@ async fn a_takeover_needs_an_approval(fixture: &Fixture) -> Result<()> {
         source_is_off,
         approval,
         excluded: &[],
+        lane_within: LANE_WITHIN,
         wait: None,
     };
     let nobody = |_: &str, _: &str| -> Option<String> { None };
@@ -368,6 +372,7 @@ async fn shoots_of_a_dead_seed_follow_the_trial(fixture: &Fixture) -> Result<()>
         source_is_off: true,
         approval: Some("seed-d"),
         excluded: &[],
+        lane_within: LANE_WITHIN,
         wait: Some(SOON),
     };
     let nobody = |_: &str, _: &str| -> Option<String> { None };

@@ -1,5 +1,7 @@
 //! The trials before the takeover of a dead seed, and the shoots after the trials.
 
+use std::{sync::Mutex, time::Duration};
+
 use anyhow::Result;
 use api::{constants::SHOOT_FORCE_RESTORE, gardencore::Shoot};
 use kube::{
@@ -9,7 +11,7 @@ use kube::{
 use kubectl_repot::{
     answer::Answer,
     follow::{Step, follow},
-    takeover::{TakeoverSettings, take_over_seed},
+    takeover::{LANE_WITHIN, TakeoverSettings, take_over_seed},
 };
 use serde_json::{Value, json};
 use testkit::apply;
@@ -20,6 +22,11 @@ use crate::fixture::{Fixture, NAMESPACE, SOON, object, operation, silent};
 const HOSTILE: &str = "garden-hostile";
 const DEAD: &str = "seed-dead";
 const GONE: &str = "seed-gone";
+const BURIED: &str = "seed-buried";
+const RUINED: &str = "seed-ruined";
+
+/// Far below the time without progress after which a takeover stalls.
+const BRIEF: Duration = Duration::from_secs(2);
 
 /// The trial of a hostile project fails for as long as the command waits, and holds up no further project.
 pub async fn a_failing_trial_holds_up_no_other_project(fixture: &Fixture) -> Result<()> {
@@ -95,6 +102,89 @@ pub async fn a_failing_takeover_after_the_trial_holds_no_lane(fixture: &Fixture)
     Ok(())
 }
 
+/// The trial of a hostile project copies backups for as long as the command waits, without an error.
+pub async fn a_slow_trial_holds_up_no_other_project(fixture: &Fixture) -> Result<()> {
+    let of_hostile = [("crawl", "evaluation")];
+    let of_others = [("brisk", "testing"), ("prime", "production")];
+    let hostile = shoots_on_dead_seed(fixture, BURIED, &of_hostile, &of_others).await?;
+    let settings = TakeoverSettings {
+        lane_within: BRIEF,
+        ..approved(BURIED)
+    };
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let reports = Mutex::new(Vec::new());
+    let report = |sentence: &str| reports.lock().unwrap().push(sentence.to_owned());
+    let taken = take_over_seed(&fixture.session, BURIED, 1, settings, &nobody, &report);
+    // As garden-controller-manager and the gardenlet of seed-b.
+    let garden = async {
+        asked(&hostile, "crawl").await?;
+        write(&hostile, "crawl", copying()).await?;
+        for name in ["brisk", "prime"] {
+            asked(&fixture.shoots, name).await?;
+            write(&fixture.shoots, name, restored()).await?;
+        }
+        // The first trial is watched until the end.
+        write(&hostile, "crawl", restored()).await
+    };
+    let (answer, acted) = tokio::join!(Box::pin(taken), garden);
+    acted?;
+    let answer = answer?;
+    assert!(!answer.has_obstacles, "{}", answer.text);
+    let mut names = names_in(&answer);
+    names.sort_unstable();
+    assert_eq!(names, ["brisk", "crawl", "prime"], "{}", answer.text);
+    let reports = reports.into_inner().unwrap();
+    let is_slow = |sentence: &String| sentence.contains("crawl: the trial makes progress and takes long");
+    assert!(reports.iter().any(is_slow), "{reports:?}");
+    Ok(())
+}
+
+/// A repeated command: the failing shoot of the message is on the new seed.
+pub async fn a_trial_that_has_left_the_seed_is_left_out(fixture: &Fixture) -> Result<()> {
+    let of_hostile = [("snare", "evaluation"), ("bait", "evaluation")];
+    let hostile = shoots_on_dead_seed(fixture, RUINED, &of_hostile, &[("spared", "testing")]).await?;
+    write(&hostile, "snare", failing()).await?;
+    let excluded = ["snare", "deleted"].map(|name| format!("{HOSTILE}/{name}"));
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let reports = Mutex::new(Vec::new());
+    let report = |sentence: &str| reports.lock().unwrap().push(sentence.to_owned());
+    let settings = TakeoverSettings {
+        excluded: &excluded,
+        approval: None,
+        ..approved(RUINED)
+    };
+    let shown = take_over_seed(&fixture.session, RUINED, 1, settings, &nobody, &report);
+    let shown = Box::pin(shown).await?;
+    for words in [
+        "snare leaves no Shoot",
+        "the Shoot is on seed seed-b",
+        "no Shoot has this name",
+    ] {
+        assert!(shown.text.contains(words), "{words}: {}", shown.text);
+    }
+    // The whole project, and an approval in advance.
+    let excluded = ["snare", "*"].map(|name| format!("{HOSTILE}/{name}"));
+    let settings = TakeoverSettings {
+        excluded: &excluded,
+        ..approved(RUINED)
+    };
+    let taken = take_over_seed(&fixture.session, RUINED, 1, settings, &nobody, &report);
+    let garden = async {
+        asked(&fixture.shoots, "spared").await?;
+        write(&fixture.shoots, "spared", restored()).await
+    };
+    let (answer, acted) = tokio::join!(Box::pin(taken), garden);
+    acted?;
+    let answer = answer?;
+    assert_eq!(names_in(&answer), ["bait", "spared"], "{}", answer.text);
+    let kept = hostile.get("bait").await?;
+    assert_eq!(kept.spec.seed_name.as_deref(), Some(RUINED));
+    let reports = reports.into_inner().unwrap();
+    let is_named = |sentence: &String| sentence.contains("the Shoot is on seed seed-b");
+    assert!(reports.iter().any(is_named), "{reports:?}");
+    Ok(())
+}
+
 /// Shoots of the hostile project and of the project of the fixture on a dead seed, each with a purpose.
 async fn shoots_on_dead_seed(
     fixture: &Fixture,
@@ -127,6 +217,7 @@ fn approved(dead: &str) -> TakeoverSettings<'_> {
         source_is_off: true,
         approval: Some(dead),
         excluded: &[],
+        lane_within: LANE_WITHIN,
         wait: Some(SOON * 3),
     }
 }
@@ -141,6 +232,12 @@ fn names_in(answer: &Answer) -> Vec<&str> {
 fn failing() -> Value {
     json!({"seedName": "seed-b", "settledSeedName": null, "ownership": {"epoch": 2},
         "lastErrors": [{"description": "the credentials do not exist"}], "lastOperation": operation("Restore Error")})
+}
+
+/// The seed has the shoot, and copies the backups.
+fn copying() -> Value {
+    json!({"seedName": "seed-b", "settledSeedName": null, "ownership": {"epoch": 2},
+        "lastOperation": operation("Restore Processing")})
 }
 
 fn restored() -> Value {
