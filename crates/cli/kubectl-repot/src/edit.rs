@@ -1,8 +1,8 @@
 //! Edits of a Shoot that count only for the state that the decision was made on.
 //!
 //! A decision is made on a read Shoot, and the write has the `resourceVersion` of this Shoot as a
-//! precondition. After a concurrent write and a pause the Shoot is read again and the decision is repeated. If
-//! the concurrent write named a different seed, the command is refused: two users ask for different moves.
+//! precondition. After a concurrent write and a pause the Shoot is read again and the decision is repeated.
+//! If the concurrent write named a different seed, the command is refused: two users ask for different moves.
 
 use std::time::Duration;
 

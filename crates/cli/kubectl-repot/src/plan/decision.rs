@@ -92,8 +92,8 @@ pub fn ask(shoot: &Shoot, seed: &str) -> Result<Edit, Failure> {
 /// the question. Each answer of the garden has a new time, so this answer is not taken a second time.
 ///
 /// # Errors
-/// The Shoot is gone, the annotation was removed without an answer, or a concurrent question took the place of
-/// this question.
+/// The Shoot is gone, the annotation was removed without an answer, or a concurrent question took the place
+/// of this question.
 pub fn read_answer(
     shoot: Option<&Shoot>,
     seed: &str,
