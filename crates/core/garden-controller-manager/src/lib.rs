@@ -18,7 +18,8 @@
 //! | [`shoot_zone_expiry`] | Shoot | the isolation of a zone ends at its time |
 //!
 //! `controllers` starts the controllers with the shared input of `context`. `shoots` and `backup_entries`
-//! have the shared watches, `changes` the keys that a change concerns, and `config` the flags.
+//! have the shared watches, `changes` the keys that a change concerns, `slot_claims` the order of shoots that
+//! wait for a slot, and `config` the flags.
 
 pub mod backup_entries;
 pub mod backup_entry_placement;
@@ -40,6 +41,7 @@ pub mod shoot_takeover;
 pub mod shoot_version;
 pub mod shoot_zone_expiry;
 pub mod shoots;
+mod slot_claims;
 
 pub use config::Config;
 pub use context::{Context, MANAGER};

@@ -291,6 +291,9 @@ impl ShootMigration {
                 match self.slots.reserve(shoot, destination, room, &known, clock::now()) {
                     Ok(()) => verdict,
                     Err(NoSlot::Busy(others)) => migration_slots::busy(source, destination, others),
+                    Err(NoSlot::LeftToOthers(others)) => {
+                        migration_slots::left_to_others(source, destination, others)
+                    }
                     Err(NoSlot::Full { room, taken }) => capacity::full(source, destination, room, taken),
                 }
             }

@@ -3,16 +3,19 @@
 //! A seed that takes over many control planes at once starts all of them at once, and each is down for
 //! longer. So a move begins only when the destination has a free slot: the shoot waits while it still runs at
 //! the source, never between two seeds. The limit applies to the destination alone: shoots of an evacuated
-//! seed move to several destinations in parallel, and an overloaded destination gets few. A shoot without
-//! progress holds its slot for a quarter of an hour, and a shoot whose operation is `Failed` holds no slot.
-//! So a user who deliberately breaks shoots does not block the shoots of other users. A source writes both
-//! values, so this process measures with its own clock how long a shoot does not leave the source. While
-//! shoots of a different source wait, one source gets half of the slots. An approved shoot holds a slot also
-//! before the source begins, and loses the approval if the source does not begin. Otherwise a source could
-//! collect approvals, and hand over all these shoots at once.
+//! seed move to several destinations in parallel, and an overloaded destination gets few. A shoot that does
+//! not arrive holds its slot for a quarter of an hour, and a shoot whose operation is `Failed` holds no slot.
+//! A source writes both values, so this process measures with its own clock how long a shoot does not leave
+//! the source. A shoot without progress does not lose the slot earlier: the moves to an overloaded
+//! destination make no progress either, and the free slots would add to the load.
 //!
-//! Guarantees: an approved move continues. The shoot that has waited longest comes first. A shoot whose
-//! approval cannot be written holds no slot.
+//! Sources and projects share the slots, and projects take turns (`slot_shares`). So a user who deliberately
+//! breaks shoots does not block the shoots of other projects. An approved shoot holds a slot also before the
+//! source begins, and loses the approval if the source does not begin. Otherwise a source could collect
+//! approvals, and hand over all these shoots at once.
+//!
+//! Guarantees: an approved move continues. Of a project, the shoot that has waited longest comes first. A
+//! shoot whose approval cannot be written holds no slot.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -31,11 +34,13 @@ use placement::{Journey, journey};
 use super::{
     capacity,
     preflight::{BUSY, Verdict, wanted_move},
+    slot_shares::{MoveOrigin, ProjectTurns, SlotDemand},
 };
 
 /// How long a slot is reserved for a shoot whose approval the cache may not show.
 const RESERVED_FOR: SignedDuration = SignedDuration::from_secs(60);
 /// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load.
+/// Not shorter than the longest wait of a gardenlet for a single step, the copy of backups.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 /// An approval that the source has not begun after this time is withdrawn. Shorter than [`LONGEST`]: the slot
 /// is idle meanwhile.
@@ -48,6 +53,8 @@ const WITHDRAWN_FOR: SignedDuration = SignedDuration::from_secs(30);
 pub enum NoSlot {
     /// The maximum number of shoots is on the way.
     Busy(usize),
+    /// This number of shoots is on the way, and the next slot is for a different source or project.
+    LeftToOthers(usize),
     /// The seed has as many shoots as `status.allocatable.shoots` allows.
     Full {
         /// The shoots that the seed may have.
@@ -68,11 +75,12 @@ pub struct MigrationSlots {
     leaving: Mutex<HashMap<(String, i64), Timestamp>>,
     /// When this process withdrew an approval, by the uid of the Shoot.
     withdrawn: Mutex<HashMap<String, Timestamp>>,
+    turns: Mutex<ProjectTurns>,
 }
 
 #[derive(Debug)]
 struct Reservation {
-    source: String,
+    origin: MoveOrigin,
     destination: String,
     since: Timestamp,
 }
@@ -86,11 +94,12 @@ impl MigrationSlots {
             recent: Mutex::default(),
             leaving: Mutex::default(),
             withdrawn: Mutex::default(),
+            turns: Mutex::default(),
         }
     }
 
-    /// Reserves a slot for the shoot on the way to `destination`, unless the limit is reached, or the seed
-    /// has as many shoots as `room` allows. `known`: all Shoots.
+    /// Reserves a slot for the shoot on the way to `destination`, unless the limit is reached, a waiting shoot
+    /// comes first, or the seed has as many shoots as `room` allows. `known`: all Shoots.
     ///
     /// # Errors
     /// There is no free slot.
@@ -105,24 +114,29 @@ impl MigrationSlots {
         let own = shoot.uid().unwrap_or_default();
         let mut recent = self.lock_slots();
         recent.retain(|_, slot| now.duration_since(slot.since) < RESERVED_FOR);
-        let stalled = self.stalled(known, now);
-        let shown = known
-            .iter()
-            .filter(|other| is_on_its_way_to(other, destination, now));
-        let mut sources: HashMap<String, String> = shown
-            .filter_map(|other| Some((other.uid()?, approved_source(other)?.to_owned())))
-            .filter(|(uid, _)| !stalled.contains(uid))
-            .collect();
+        let mut holders = self.holders(destination, known, now);
         let lately = recent.iter().filter(|(_, slot)| slot.destination == destination);
-        sources.extend(lately.map(|(uid, slot)| (uid.clone(), slot.source.clone())));
-        sources.remove(&own);
-        let source = wanted_move(shoot).map_or("", |(from, _)| from);
-        let of_source = sources.values().filter(|from| *from == source).count();
-        let has_its_share = of_source >= self.at_most.div_ceil(2) && is_contended(destination, source, known);
-        if sources.len() >= self.at_most || has_its_share {
-            return Err(NoSlot::Busy(sources.len()));
+        holders.extend(lately.map(|(uid, slot)| (uid.clone(), slot.origin.clone())));
+        holders.remove(&own);
+        let origin = MoveOrigin::new(wanted_move(shoot).map_or("", |(from, _)| from), shoot);
+        let demand = SlotDemand {
+            destination,
+            at_most: self.at_most,
+            holders: &holders,
+            waiting: &waiting_for(destination, known),
+        };
+        let mut turns = lock(&self.turns);
+        turns.observe(demand, &all_waiting(known), now);
+        let is_busy = holders.len() >= self.at_most;
+        if is_busy || demand.leaves_slot(&origin, &turns, now) {
+            turns.claims.refuse(own, now);
+            return Err(if is_busy {
+                NoSlot::Busy(holders.len())
+            } else {
+                NoSlot::LeftToOthers(holders.len())
+            });
         }
-        let mut others: HashSet<String> = sources.into_keys().collect();
+        let mut others: HashSet<String> = holders.into_keys().collect();
         if let Some(room) = room {
             // Counted under the lock, so that two shoots never share the last room.
             let hosted = capacity::hosted(destination, room, known).filter_map(ResourceExt::uid);
@@ -135,12 +149,29 @@ impl MigrationSlots {
             }
         }
         let slot = Reservation {
-            source: source.to_owned(),
+            origin,
             destination: destination.to_owned(),
             since: now,
         };
+        turns.claims.grant(own.clone());
         recent.insert(own, slot);
         Ok(())
+    }
+
+    /// The shoots on the way to `destination` by their status, by uid.
+    fn holders(
+        &self,
+        destination: &str,
+        known: &[Arc<Shoot>],
+        now: Timestamp,
+    ) -> HashMap<String, MoveOrigin> {
+        let stalled = self.stalled(known, now);
+        let shown = known
+            .iter()
+            .filter(|shoot| is_on_its_way_to(shoot, destination, now));
+        let origins =
+            shown.filter_map(|shoot| Some((shoot.uid()?, MoveOrigin::new(approved_source(shoot)?, shoot))));
+        origins.filter(|(uid, _)| !stalled.contains(uid)).collect()
     }
 
     /// Releases the slot: the shoot has arrived, or does not begin after all.
@@ -183,8 +214,8 @@ impl MigrationSlots {
         now.duration_since(since) > BEGUN_WITHIN
     }
 
-    /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit, the longest
-    /// waiting first.
+    /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit. The projects
+    /// take turns, and of a project the longest waiting shoot comes first.
     #[must_use]
     pub fn next(&self, destination: &str, known: &[Arc<Shoot>]) -> Vec<Arc<Shoot>> {
         let waits = |shoot: &&Arc<Shoot>| wanted_move(shoot).is_some_and(|(_, to)| to == destination);
@@ -193,7 +224,17 @@ impl MigrationSlots {
             .filter_map(|shoot| Some((waits_since(shoot)?, shoot)))
             .collect();
         waiting.sort_by_key(|(since, shoot)| (*since, shoot.name_any()));
-        let first = waiting.into_iter().take(self.at_most);
+        let (turns, mut rounds) = (lock(&self.turns), HashMap::<String, usize>::new());
+        let ranked = waiting.into_iter().map(|(since, shoot)| {
+            let project = shoot.namespace().unwrap_or_default();
+            let last = turns.last_move(destination, &project);
+            let round = rounds.entry(project).or_default();
+            *round += 1;
+            ((*round, last, since), shoot)
+        });
+        let mut ranked: Vec<_> = ranked.collect();
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let first = ranked.into_iter().take(self.at_most);
         first.map(|(_, shoot)| Arc::clone(shoot)).collect()
     }
 
@@ -240,6 +281,19 @@ pub fn busy(source: &str, destination: &str, others: usize) -> Verdict {
         message: format!(
             "{others} shoots are on their way to seed {destination}, and no more may be at a time: the move begins when one of them \
              has arrived; name another seed, or set spec.seedName back to {source}."
+        ),
+    }
+}
+
+/// The verdict while the next slot is for a different source or project.
+#[must_use]
+pub fn left_to_others(source: &str, destination: &str, others: usize) -> Verdict {
+    Verdict {
+        ready: false,
+        reason: BUSY,
+        message: format!(
+            "{others} shoots are on their way to seed {destination}, and the next slot is for a waiting shoot of a different project or \
+             source: the move begins when a slot is free for this shoot; name another seed, or set spec.seedName back to {source}."
         ),
     }
 }
@@ -293,12 +347,20 @@ fn departure(shoot: &Shoot) -> Option<(String, i64)> {
     is_at_source.then_some((shoot.uid()?, approval.generation))
 }
 
-/// Whether a shoot of a different source waits for a slot on the way to `destination`.
-fn is_contended(destination: &str, source: &str, known: &[Arc<Shoot>]) -> bool {
-    known.iter().any(|other| {
-        let is_elsewhere = wanted_move(other).is_some_and(|(from, to)| to == destination && from != source);
-        is_elsewhere && waits_since(other).is_some()
-    })
+/// The shoots that wait for a slot on the way to `destination`, by uid.
+fn waiting_for(destination: &str, known: &[Arc<Shoot>]) -> HashMap<String, MoveOrigin> {
+    let waiting = known.iter().filter(|shoot| waits_since(shoot).is_some());
+    let to_destination = waiting.filter_map(|shoot| {
+        let (source, _) = wanted_move(shoot).filter(|(_, to)| *to == destination)?;
+        Some((shoot.uid()?, MoveOrigin::new(source, shoot)))
+    });
+    to_destination.collect()
+}
+
+/// The uids of the shoots that wait for a slot of any destination.
+fn all_waiting(known: &[Arc<Shoot>]) -> HashSet<String> {
+    let waiting = known.iter().filter(|shoot| waits_since(shoot).is_some());
+    waiting.filter_map(|shoot| shoot.uid()).collect()
 }
 
 fn waits_since(shoot: &Shoot) -> Option<Timestamp> {

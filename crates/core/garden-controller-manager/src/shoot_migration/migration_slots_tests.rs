@@ -216,13 +216,136 @@ fn one_source_gets_half_of_the_slots_while_another_waits() {
     let reserve = |shoot: &Shoot, known: &[Arc<Shoot>]| {
         MigrationSlots::new(4).reserve(shoot, B, None, known, Timestamp::UNIX_EPOCH)
     };
-    assert_eq!(reserve(&shoot("third", B), &known), Err(NoSlot::Busy(2)));
+    assert_eq!(reserve(&shoot("third", B), &known), Err(NoSlot::LeftToOthers(2)));
     assert_eq!(reserve(&of_c, &known), Ok(()));
     assert_eq!(
         reserve(&shoot("third", B), &known[..2]),
         Ok(()),
         "no other source waits"
     );
+}
+
+fn of_project(project: &str, shoot: &Arc<Shoot>) -> Arc<Shoot> {
+    let mut shoot = Shoot::clone(shoot);
+    shoot.metadata.namespace = Some(project.to_owned());
+    Arc::new(shoot)
+}
+
+fn on_the_way(name: &str) -> Arc<Shoot> {
+    at(name, B, Type::Migrate, State::Processing)
+}
+
+/// Otherwise the shoots of one project, which break after their approval, hold all slots.
+#[test]
+fn a_project_gets_half_of_the_slots_while_a_different_project_waits() {
+    let known = [
+        of_project("p", &on_the_way("first")),
+        of_project("p", &on_the_way("second")),
+        of_project("q", &waiting("of-q", 5)),
+    ];
+    let next_of_p = of_project("p", &waiting("third", 1));
+    let reserve = |at_most: usize, shoot: &Shoot, known: &[Arc<Shoot>]| {
+        MigrationSlots::new(at_most).reserve(shoot, B, None, known, Timestamp::UNIX_EPOCH)
+    };
+    assert_eq!(reserve(4, &next_of_p, &known), Err(NoSlot::LeftToOthers(2)));
+    assert_eq!(reserve(4, &known[2], &known), Ok(()));
+    assert_eq!(reserve(2, &next_of_p, &known[1..]), Err(NoSlot::LeftToOthers(1)));
+    assert_eq!(reserve(2, &known[2], &known[1..]), Ok(()));
+    assert_eq!(
+        reserve(4, &next_of_p, &known[..2]),
+        Ok(()),
+        "no other project waits"
+    );
+    assert_eq!(reserve(1, &next_of_p, &known[2..]), Ok(()), "at least one slot");
+    let told = left_to_others("seed-a", B, 2);
+    assert!(
+        !told.ready && told.message.contains("a different project or source"),
+        "{told:?}"
+    );
+}
+
+/// Both projects have their share, and the source has its share. Without an order of the rules, each shoot
+/// would leave the slot to the other shoot.
+#[test]
+fn a_free_slot_has_a_shoot_that_may_take_the_slot() {
+    let reserve = |at_most: usize, shoot: &Shoot, known: &[Arc<Shoot>]| {
+        MigrationSlots::new(at_most).reserve(shoot, B, None, known, Timestamp::UNIX_EPOCH)
+    };
+    let known = [
+        of_project("p", &on_the_way("of-p")),
+        of_project("q", &on_the_way("of-q")),
+        of_project("p", &waiting("next-of-p", 1)),
+        of_project("q", &waiting("next-of-q", 2)),
+    ];
+    assert_eq!(reserve(3, &known[2], &known), Ok(()));
+    assert_eq!(reserve(3, &known[3], &known), Ok(()));
+    let mut of_c = Shoot::clone(&waiting("of-c", 1));
+    of_c.status.get_or_insert_default().seed_name = Some("seed-c".into());
+    let known = [
+        of_project("p", &on_the_way("of-p")),
+        of_project("p", &Arc::new(of_c)),
+        of_project("q", &waiting("of-q", 2)),
+    ];
+    // The share of the source comes first.
+    assert_eq!(reserve(2, &known[2], &known), Err(NoSlot::LeftToOthers(1)));
+    assert_eq!(reserve(2, &known[1], &known), Ok(()));
+}
+
+/// Otherwise the project that has waited with many shoots gets each slot, one after the other.
+#[test]
+fn projects_take_turns() {
+    let (slots, start) = (MigrationSlots::new(1), Timestamp::UNIX_EPOCH);
+    let held = of_project("p", &on_the_way("held"));
+    let known = [
+        of_project("p", &waiting("of-p", 1)),
+        of_project("q", &waiting("of-q", 2)),
+    ];
+    let mut during = known.to_vec();
+    during.push(held);
+    assert_eq!(
+        slots.reserve(&known[1], B, None, &during, start),
+        Err(NoSlot::Busy(1))
+    );
+    // The shoot has arrived.
+    let next = slots.next(B, &known);
+    let names: Vec<_> = next.iter().map(|shoot| shoot.name_any()).collect();
+    assert_eq!(names, ["of-q"]);
+    let soon = start + SignedDuration::from_secs(1);
+    let reserve = |shoot: &Shoot, now| slots.reserve(shoot, B, None, &known, now);
+    assert_eq!(reserve(&known[0], soon), Err(NoSlot::LeftToOthers(0)));
+    assert_eq!(reserve(&known[1], soon), Ok(()));
+    assert_eq!(reserve(&known[0], soon), Err(NoSlot::Busy(1)));
+    // The approval cannot be written: the turn is over.
+    slots.cancel(&known[1]);
+    assert_eq!(reserve(&known[0], soon), Ok(()));
+}
+
+/// An error in the checks of one move keeps no slot free for ever.
+#[test]
+fn a_waiting_shoot_that_asks_for_no_slot_holds_up_no_other_project() {
+    let (slots, start) = (MigrationSlots::new(2), Timestamp::UNIX_EPOCH);
+    let known = [
+        of_project("p", &on_the_way("held")),
+        of_project("p", &waiting("of-p", 1)),
+        of_project("q", &waiting("silent", 2)),
+    ];
+    let after = |time| slots.reserve(&known[1], B, None, &known, start + time);
+    assert_eq!(after(SignedDuration::ZERO), Err(NoSlot::LeftToOthers(1)));
+    assert_eq!(after(SignedDuration::from_mins(2)), Err(NoSlot::LeftToOthers(1)));
+    assert_eq!(after(SignedDuration::from_mins(4)), Ok(()));
+}
+
+#[test]
+fn the_next_shoots_are_of_different_projects() {
+    let known = [
+        of_project("p", &waiting("p-first", 1)),
+        of_project("p", &waiting("p-second", 2)),
+        of_project("p", &waiting("p-third", 3)),
+        of_project("q", &waiting("q-first", 4)),
+    ];
+    let next = MigrationSlots::new(3).next(B, &known);
+    let names: Vec<_> = next.iter().map(|shoot| shoot.name_any()).collect();
+    assert_eq!(names, ["p-first", "q-first", "p-second"]);
 }
 
 #[test]

@@ -25,6 +25,7 @@
 //! | `capacity` | how many shoots a seed may have |
 //! | `dry_run` | the same verdict before any edit, requested by annotation |
 //! | `migration_slots` | how many shoots may be on their way to a seed at a time |
+//! | `slot_shares` | the shares of sources and projects in these slots |
 //! | `approval` | the content of `status.migration`, and the hand-on of a shoot |
 //! | `reading` | reads the inputs of a verdict, and writes the result on exactly the read version |
 //! | `returning` | whether a former seed may be the destination |
@@ -54,6 +55,7 @@ mod preflight;
 mod reading;
 mod returning;
 mod seed_defaults;
+mod slot_shares;
 mod source;
 mod source_bucket;
 mod too_large;
