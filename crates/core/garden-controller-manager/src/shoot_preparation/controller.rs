@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use super::{
     change::{self, grant},
     decision::{PreparationDecision, PreparationReport, decide, removed_by_host, requested},
-    grant_slots::GrantSlots,
+    grant_slots::{BUSY, GrantSlots},
 };
 use crate::{
     Context, MANAGER,
@@ -167,12 +167,13 @@ impl ShootPreparation {
             };
             return self.refuse(shoots, shoot, &report).await;
         }
-        if let Err(others) = self.slots.reserve(shoot, wanted, &known) {
+        if let Err(others) = self.slots.reserve(shoot, wanted, &known, clock::now()) {
             let report = PreparationReport {
-                reason: "DestinationSeedBusy",
+                reason: BUSY,
                 message: format!(
                     "Seed {wanted} prepares for {others} other shoots, and may prepare for {} (--preparations-per-seed of \
-                     garden-controller-manager): remove annotation {MIGRATION_PREPARE} of a different Shoot, or wait.",
+                     garden-controller-manager). A free slot is for the longest waiting shoot of a project that has less than half of \
+                     the slots: remove annotation {MIGRATION_PREPARE} of a different Shoot, or wait.",
                     self.context.config.preparations_per_seed
                 ),
             };
