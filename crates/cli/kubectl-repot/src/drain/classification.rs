@@ -1,5 +1,7 @@
 //! The share of a shoot in a drain: pure decisions.
 
+use std::cell::Cell;
+
 use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
 use placement::{Journey, is_half_created, is_move_wanted, is_released, journey};
 use serde_json::json;
@@ -85,6 +87,33 @@ fn obstacle(shoot: &Shoot) -> Option<String> {
     let holds_back =
         constraint.status == ConditionStatus::False && constraint.reason != DESTINATION_SEED_BUSY;
     holds_back.then(|| format!("{}: {}", constraint.reason, one_line(&constraint.message)))
+}
+
+/// Whether a requested move has only waited for a slot. Moves of other projects can hold the slots, so such a
+/// request says nothing about its project or the seeds.
+#[derive(Debug, Default)]
+pub(super) struct SlotQueue {
+    waits: Cell<bool>,
+    was_approved: Cell<bool>,
+}
+
+impl SlotQueue {
+    /// Records the present state of the Shoot.
+    pub(super) fn observe(&self, shoot: Option<&Shoot>) {
+        let status = shoot.and_then(|shoot| shoot.status.as_ref());
+        let constraint = status.and_then(|status| status.constraint(READY_FOR_MIGRATION));
+        self.waits.set(constraint.is_some_and(|constraint| {
+            constraint.status == ConditionStatus::False && constraint.reason == DESTINATION_SEED_BUSY
+        }));
+        if status.is_some_and(|status| status.migration.is_some()) {
+            self.was_approved.set(true);
+        }
+    }
+
+    /// Whether the Shoot waits for a slot, and the garden has never approved the move.
+    pub(super) fn has_only_waited(&self) -> bool {
+        self.waits.get() && !self.was_approved.get()
+    }
 }
 
 /// The edit that takes back a request for a move that has not begun and is not approved.

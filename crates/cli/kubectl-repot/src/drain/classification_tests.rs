@@ -92,6 +92,22 @@ fn a_lasting_obstacle_ends_the_wait_and_a_queue_does_not() {
 }
 
 #[test]
+fn a_request_that_was_never_approved_has_only_waited_for_a_slot() {
+    let state = |more: &str| shoot("b", "a", "Reconcile Succeeded", more);
+    let queued = state(&not_ready(DESTINATION_SEED_BUSY));
+    let queue = SlotQueue::default();
+    assert!(!queue.has_only_waited(), "the garden has not answered");
+    queue.observe(Some(&queued));
+    assert!(queue.has_only_waited());
+    queue.observe(Some(&state(&not_ready("DestinationSeedNotReady"))));
+    assert!(!queue.has_only_waited());
+    // The garden withdraws an approval that the source does not begin.
+    queue.observe(Some(&state(APPROVED)));
+    queue.observe(Some(&queued));
+    assert!(!queue.has_only_waited());
+}
+
+#[test]
 fn only_a_request_that_has_not_begun_is_taken_back() {
     let requested = shoot("b", "a", "Reconcile Succeeded", "");
     assert_eq!(

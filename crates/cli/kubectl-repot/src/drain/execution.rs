@@ -13,7 +13,7 @@ use placement::is_released;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
-    classification::{MoveEnd, decide_withdrawal, judge_progress},
+    classification::{MoveEnd, SlotQueue, decide_withdrawal, judge_progress},
     outcome::{MoveResult, ShootOutcome},
     plan::{Work, expected_seconds},
     request::DrainRequest,
@@ -191,15 +191,22 @@ impl Drain<'_> {
         Ok(Box::pin(withdrawal).await?.unchanged.is_none())
     }
 
+    /// A request that has only waited for a slot until the end of the bound meets an obstacle, and is no failed
+    /// move.
     async fn wait(&self, work: &Work) -> Result<MoveEnd, Failure> {
         let namespace = work.shoot.namespace().unwrap_or_default();
         let name = work.shoot.name_any();
         let goal = format!("Shoot {namespace}/{name} on seed {}", work.to);
         let shoots = self.session.shoots(&namespace);
+        let queue = SlotQueue::default();
         let waits = follow(shoots, &name, &goal, self.request.within, self.report, |shoot| {
+            queue.observe(shoot);
             judge_progress(shoot, &work.to)
         });
-        Box::pin(waits).await
+        match Box::pin(waits).await {
+            Err(Failure::Failed(why)) if queue.has_only_waited() => Ok(MoveEnd::Obstacle(format!("{why}."))),
+            ended => ended,
+        }
     }
 
     /// The rest of the duration follows from the moves of this drain.

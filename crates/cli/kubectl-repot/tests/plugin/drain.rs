@@ -316,6 +316,37 @@ async fn a_request_without_an_answer_is_taken_back(fixture: &Fixture, to: &[Stri
     );
     let kept = fixture.shoots.get("apart").await?;
     assert_eq!(kept.spec.seed_name.as_deref(), Some("jammed"));
+    a_request_that_waits_for_a_slot_is_no_failed_move(fixture, impatient).await
+}
+
+/// Moves of a hostile tenant hold the slots of the destination.
+async fn a_request_that_waits_for_a_slot_is_no_failed_move(
+    fixture: &Fixture,
+    impatient: DrainRequest<'_>,
+) -> Result<()> {
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let drained = Box::pin(drain(&fixture.session, impatient, &nobody, &silent));
+    let garden = async {
+        answer_dry_run(fixture, "apart", "clear", true).await?;
+        let status = fixture.shoots.get("apart").await?.status;
+        let mut constraints = json!(status.unwrap_or_default().constraints);
+        let busy = constraint("ReadyForMigration", "False", "DestinationSeedBusy", "Wait.");
+        constraints.as_array_mut().unwrap().push(busy);
+        fixture
+            .write_status("apart", json!({"constraints": constraints}))
+            .await
+    };
+    let (answer, acted) = tokio::join!(drained, garden);
+    acted?;
+    let answer = answer?;
+    let outcomes = answer.json["shoots"].as_array().unwrap();
+    let outcome = outcomes
+        .iter()
+        .find(|outcome| outcome["shoot"] == "apart")
+        .unwrap();
+    assert_eq!(outcome["result"], "Refused", "{}", answer.text);
+    let kept = fixture.shoots.get("apart").await?;
+    assert_eq!(kept.spec.seed_name.as_deref(), Some("jammed"));
     Ok(())
 }
 
