@@ -260,6 +260,11 @@ pub async fn a_preparation_takes_the_right_of_a_move(garden: &Garden) {
         refused(garden.patch(&admin, name, ask(json!(seed))).await, words);
     }
     allowed(garden.patch(&admin, "asked-for", ask(json!("seed-b"))).await);
+    // As a replace of a manifest that lacks the annotation.
+    refused(
+        garden.patch(&editor, "asked-for", ask(Value::Null)).await,
+        "keep the annotation in the manifest, or use apply or patch",
+    );
     refused(
         garden.patch(&a, "asked-for", ask(Value::Null)).await,
         "shoots.core.gardener.cloud \"asked-for\" is forbidden",
