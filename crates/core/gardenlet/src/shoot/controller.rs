@@ -143,7 +143,10 @@ impl ShootReconciler {
                     Next::After(CONFLICT_REQUEUE)
                 })
             }
-            ShootAction::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
+            ShootAction::Leave(epoch) => {
+                self.forget_metrics(&shoot);
+                leave::leave(&self.context, &shoot, epoch).await
+            }
             ShootAction::Run(operation) => {
                 if let Some(delay) = self.hooks.delay(&shoot, operation).await? {
                     return Ok(Next::After(delay));
@@ -412,6 +415,7 @@ impl ShootReconciler {
     /// Removes the finalizer. After each conflict with a concurrent write, a further attempt follows on a
     /// fresh read.
     async fn remove_finalizer(&self, shoot: &Shoot) -> Result<()> {
+        self.forget_metrics(shoot);
         let api = self.api(shoot);
         if finalizer::try_remove(&api, shoot, GARDENER).await? {
             return Ok(());
@@ -424,6 +428,12 @@ impl ShootReconciler {
                 return Ok(());
             }
         }
+    }
+
+    /// The shoot is gone, or the seed leaves the shoot.
+    fn forget_metrics(&self, shoot: &Shoot) {
+        metrics::forget(shoot);
+        self.pace.forget(&shoot.uid().unwrap_or_default());
     }
 
     async fn failed(

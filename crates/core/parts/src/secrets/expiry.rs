@@ -15,8 +15,8 @@ use super::{
     plan::{self, Existing},
 };
 
-/// By namespace, as of the last run of the secrets manager in this process. An entry for each shoot that the
-/// process has reconciled, with some hundred bytes.
+/// By namespace, as of the last run of the secrets manager in this process. An entry for each shoot of the
+/// seed, with some hundred bytes.
 static FIRST: Mutex<BTreeMap<String, FirstExpiry>> = Mutex::new(BTreeMap::new());
 
 /// The certificate of a control plane that expires first.
@@ -34,6 +34,13 @@ pub struct FirstExpiry {
 pub fn first_expiry(namespace: &str) -> Option<FirstExpiry> {
     let first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     first.get(namespace).cloned()
+}
+
+/// Drops the entry of a shoot that is gone, or that the seed leaves. Otherwise a user who creates and deletes
+/// Shoots fills the memory of the process.
+pub fn forget_first_expiry(namespace: &str) {
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    first.remove(namespace);
 }
 
 /// Records the Secrets of a namespace after a run.
@@ -91,5 +98,18 @@ mod tests {
         assert_eq!(first_expiry("shoot--test--expiry"), Some(expected));
         record("shoot--test--expiry", &Existing::new());
         assert_eq!(first_expiry("shoot--test--expiry"), None);
+    }
+
+    /// A member creates and deletes Shoots, under new names for a whole day.
+    #[test]
+    fn a_shoot_that_is_gone_takes_no_memory() {
+        let namespace = "shoot--test--gone";
+        let secrets = Existing::from([(CA.to_owned(), secret("2000000000"))]);
+        record(namespace, &secrets);
+        record("shoot--test--stays", &secrets);
+        forget_first_expiry(namespace);
+        assert_eq!(first_expiry(namespace), None);
+        assert!(first_expiry("shoot--test--stays").is_some());
+        forget_first_expiry("shoot--test--stays");
     }
 }

@@ -33,7 +33,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Error, Result, client::Cluster, clock, error::Explain};
 
 pub use carried::ExtensionSecrets;
-pub use expiry::{FirstExpiry, first_expiry};
+pub use expiry::{FirstExpiry, first_expiry, forget_first_expiry};
 pub(crate) use plan::RENEW_BEFORE;
 
 use self::{

@@ -4,7 +4,7 @@
 use api::{gardencore::Shoot, meta::LastOperationState as State};
 use jiff::Timestamp;
 use kube::runtime::reflector::Store;
-use parts::secrets::first_expiry;
+use parts::secrets::{first_expiry, forget_first_expiry};
 use placement::{Role, names::recorded_technical_id, role};
 use runtime::{
     clock,
@@ -45,6 +45,13 @@ pub(crate) fn register(metrics: &Metrics, seed: &str, shoots: &Store<Shoot>) {
             let own = all.iter().filter(|shoot| role(shoot, &seed) == Role::Owner);
             own.flat_map(|shoot| read(shoot, now)).collect()
         });
+    }
+}
+
+/// Drops the values of a shoot that is gone, or that the seed leaves.
+pub(crate) fn forget(shoot: &Shoot) {
+    if let Some(namespace) = recorded_technical_id(shoot) {
+        forget_first_expiry(namespace);
     }
 }
 

@@ -102,6 +102,11 @@ impl Pace {
         &self.unwritable
     }
 
+    /// Drops the entry of a shoot that is gone, or that the seed leaves.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.unwritable.forget(uid);
+    }
+
     /// Adds a step that has succeeded to the metric.
     pub(crate) fn observe(&self, operation: Type, step: &'static str, took: Duration) {
         let labels = StepLabels {

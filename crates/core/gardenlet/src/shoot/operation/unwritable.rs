@@ -55,7 +55,7 @@ fn snapshot_time(name: &str) -> Option<Timestamp> {
 pub(super) struct UnwritableTime {
     seconds: Histogram,
     /// The last observed epoch by uid of the Shoot: an attempt may repeat the step. An entry for each shoot
-    /// that moved to this seed.
+    /// that moved to this seed and is there.
     observed: Arc<Mutex<HashMap<String, i64>>>,
 }
 
@@ -90,6 +90,12 @@ impl UnwritableTime {
         if seconds >= 0.0 {
             self.seconds.observe(seconds);
         }
+    }
+
+    /// Drops the entry of a shoot that is gone, or that the seed leaves.
+    pub(super) fn forget(&self, uid: &str) {
+        let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        observed.remove(uid);
     }
 }
 
@@ -154,5 +160,8 @@ mod tests {
         unwritable.observe(&end(3), "2025-12-31T23:59:00Z".parse().unwrap());
         let text = metrics.encode();
         assert!(text.contains("shoot_move_unwritable_seconds_count 2"), "{text}");
+        assert_eq!(unwritable.observed.lock().unwrap().len(), 1);
+        unwritable.forget("u");
+        assert!(unwritable.observed.lock().unwrap().is_empty());
     }
 }
