@@ -89,8 +89,8 @@ fn obstacle(shoot: &Shoot) -> Option<String> {
     holds_back.then(|| format!("{}: {}", constraint.reason, one_line(&constraint.message)))
 }
 
-/// Whether a requested move has only waited for a slot. Moves of other projects can hold the slots, so such a
-/// request says nothing about its project or the seeds.
+/// Whether a requested move has only waited for a slot. Moves of a different project can hold the slots, so
+/// such a request shows no fault of the shoot or of a seed.
 #[derive(Debug, Default)]
 pub(super) struct SlotQueue {
     waits: Cell<bool>,

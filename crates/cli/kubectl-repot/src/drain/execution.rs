@@ -191,8 +191,8 @@ impl Drain<'_> {
         Ok(Box::pin(withdrawal).await?.unchanged.is_none())
     }
 
-    /// A request that has only waited for a slot until the end of the bound meets an obstacle, and is no failed
-    /// move.
+    /// A request that has only waited for a slot until the end of the bound meets an obstacle, and counts as
+    /// no failed move.
     async fn wait(&self, work: &Work) -> Result<MoveEnd, Failure> {
         let namespace = work.shoot.namespace().unwrap_or_default();
         let name = work.shoot.name_any();

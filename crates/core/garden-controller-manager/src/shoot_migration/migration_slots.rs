@@ -98,8 +98,8 @@ impl MigrationSlots {
         }
     }
 
-    /// Reserves a slot for the shoot on the way to `destination`, unless the limit is reached, a waiting shoot
-    /// comes first, or the seed has as many shoots as `room` allows. `known`: all Shoots.
+    /// Reserves a slot for the shoot on the way to `destination`, unless the limit is reached, a waiting
+    /// shoot comes first, or the seed has as many shoots as `room` allows. `known`: all Shoots.
     ///
     /// # Errors
     /// There is no free slot.
@@ -214,8 +214,8 @@ impl MigrationSlots {
         now.duration_since(since) > BEGUN_WITHIN
     }
 
-    /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit. The projects
-    /// take turns, and of a project the longest waiting shoot comes first.
+    /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit. The
+    /// projects take turns, and of a project the longest waiting shoot comes first.
     #[must_use]
     pub fn next(&self, destination: &str, known: &[Arc<Shoot>]) -> Vec<Arc<Shoot>> {
         let waits = |shoot: &&Arc<Shoot>| wanted_move(shoot).is_some_and(|(_, to)| to == destination);

@@ -36,8 +36,8 @@ pub fn first_expiry(namespace: &str) -> Option<FirstExpiry> {
     first.get(namespace).cloned()
 }
 
-/// Drops the entry of a shoot that is gone, or that the seed leaves. Otherwise a user who creates and deletes
-/// Shoots fills the memory of the process.
+/// Drops the entry of a shoot that is gone, or that the seed leaves. Otherwise the memory of the process
+/// grows with each Shoot that is created and deleted.
 pub fn forget_first_expiry(namespace: &str) {
     let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     first.remove(namespace);
