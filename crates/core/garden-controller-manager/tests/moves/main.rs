@@ -11,6 +11,7 @@ mod preflight;
 mod preparation;
 mod renewal;
 mod servers;
+mod shares;
 mod source;
 mod source_credentials;
 mod takeover;
@@ -29,6 +30,7 @@ async fn moves_are_approved_and_followed(garden: &Garden) {
     // Before any other shoot is on its way.
     Box::pin(journey::one_after_the_other(garden)).await;
     Box::pin(too_large::a_shoot_that_is_too_large_holds_no_slot(garden)).await;
+    Box::pin(shares::a_free_slot_goes_to_a_different_project(garden)).await;
     policies::seed_name_of_a_shoot(garden).await;
     policies::a_seed_approves_nothing(garden).await;
     servers::the_internal_domain_of_a_seed_does_not_change_once_set(garden).await;
