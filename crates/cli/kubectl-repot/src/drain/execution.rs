@@ -204,7 +204,7 @@ impl Drain<'_> {
             judge_progress(shoot, &work.to)
         });
         match Box::pin(waits).await {
-            Err(Failure::Failed(why)) if queue.has_only_waited() => Ok(MoveEnd::Obstacle(format!("{why}."))),
+            Err(Failure::Failed(why)) if queue.has_only_waited() => Ok(MoveEnd::Obstacle(why)),
             ended => ended,
         }
     }
