@@ -138,9 +138,9 @@ pub async fn are_named_by_the_garden(garden: &Garden) {
     allowed(garden.patch(&seeds, "seed-of-backups", other).await);
     until(&buckets, &uid, |bucket| bucket.spec.provider_config.is_some()).await;
     // The garbage collector would delete a bucket whose owner does not exist.
-    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "none"});
-    let owned = json!({"metadata": {"ownerReferences": [owner]}});
-    allowed(garden.patch(&buckets, &uid, owned).await);
+    let missing = json!({"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "none"});
+    let planted = json!({"metadata": {"ownerReferences": [missing]}});
+    allowed(garden.patch(&buckets, &uid, planted).await);
     until(&buckets, &uid, |bucket| bucket.owner_references().is_empty()).await;
 
     garden
