@@ -187,6 +187,10 @@ pub fn opened_epoch(namespace: &Namespace) -> Option<i64> {
 /// which the seed has created the namespace, before any flow of an owner. A namespace with the annotation is
 /// removed when the grant ends. The flow of an owner removes the annotation first.
 pub const PREPARED_IN_EPOCH: &str = "shoot.gardener.cloud/prepared-in-epoch";
+/// Label of a Secret in a prepared namespace: the grant under which the seed has read the content (epoch and
+/// expiry in Unix seconds, with a hyphen between). The flow of an owner removes the Secrets with the label
+/// before the mark of the namespace.
+pub const PREPARED_BY_GRANT: &str = "shoot.gardener.cloud/prepared-by-grant";
 /// Annotation of the DNSRecord with the owner record (`true`): the deletion removes the epoch, too, because
 /// the shoot is deleted, or owner checks are off. Without the annotation the epoch stays in DNS, so that the
 /// former owner learns the end of its ownership (R17-50).

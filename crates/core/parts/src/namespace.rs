@@ -19,7 +19,8 @@ use serde_json::json;
 
 use crate::{
     FIELD_MANAGER, Facts, Residency, configuration_problem, from_json,
-    residency::{NamespaceState, left_in},
+    residency::{NamespaceState, left_in, prepared_in},
+    secrets::prepared::remove_share,
     task::{ExternalSystems, NONE, PartTask},
     verbs::{Destroy, Tasks},
 };
@@ -135,12 +136,16 @@ pub(crate) async fn create(api: &Api<v1::Namespace>, wanted: &v1::Namespace) -> 
     created.context("could not make the shoot's namespace").map(drop)
 }
 
-/// Removes the marks of an earlier residency and of a preparation. A marked namespace without a Shoot in the
+/// Removes the Secrets and the mark of a preparation, and the mark of an earlier residency. A marked namespace without a Shoot in the
 /// garden, or without a grant, would be removed, with the control plane that runs in the namespace by now.
 async fn unmark(residency: &Residency, found: &v1::Namespace) -> Result<()> {
     let marks = [constants::LEFT_IN_EPOCH, constants::PREPARED_IN_EPOCH];
     if !marks.iter().any(|mark| found.annotations().contains_key(*mark)) {
         return Ok(());
+    }
+    // While the namespace has the mark, no key in the namespace is a key of an owner.
+    if prepared_in(found).is_some() {
+        remove_share(residency).await?;
     }
     let body = json!({"metadata": {"annotations": {
         (constants::LEFT_IN_EPOCH): null, (constants::PREPARED_IN_EPOCH): null,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use api::{
     constants::PREPARED_IN_EPOCH,
     druid::Etcd,
-    gardencore::{Project, Seed as SeedObject, Shoot},
+    gardencore::{Project, Seed as SeedObject, Shoot, shoot::MigrationPreparation},
 };
 use k8s_openapi::api::core::v1;
 use kube::{
@@ -33,9 +33,12 @@ use crate::{
     task::{NONE, PartTask},
 };
 
-/// The facts of a preparation. The seed reads no state, no key and no credential of the shoot.
+/// The facts of a preparation. Of the state of the shoot, the seed reads one object alone
+/// ([`crate::PreparationState`]), and no credential.
 #[derive(Clone, Debug)]
 pub struct PreparationFacts {
+    /// The garden.
+    pub garden: Garden,
     /// The namespace of the shoot in this seed.
     pub residency: Residency,
     /// The shoot at the begin of the flow.
@@ -44,19 +47,19 @@ pub struct PreparationFacts {
     pub project: Project,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
-    /// The epoch of the grant.
-    pub epoch: i64,
+    /// The grant of this seed.
+    pub granted: MigrationPreparation,
 }
 
 impl PreparationFacts {
-    /// Reads the facts for a grant of this epoch.
+    /// Reads the facts for a grant of this seed.
     pub async fn new(
         garden: &Garden,
         seed: Seed,
         settings: Arc<Settings>,
         seed_name: &str,
         shoot: Arc<Shoot>,
-        epoch: i64,
+        granted: MigrationPreparation,
     ) -> Result<Self> {
         let namespace = names::recorded_technical_id(&shoot)
             .map(str::to_owned)
@@ -71,6 +74,7 @@ impl PreparationFacts {
             .context(format_args!("could not read Seed {seed_name}"))?
             .ok_or_else(|| configuration_problem(format!("there is no Seed {seed_name} in the garden")))?;
         Ok(Self {
+            garden: garden.clone(),
             residency: Residency {
                 seed,
                 settings,
@@ -80,7 +84,7 @@ impl PreparationFacts {
             shoot,
             project,
             seed_object,
-            epoch,
+            granted,
         })
     }
 }
@@ -106,17 +110,17 @@ impl Namespace {
         let mark = found.as_ref().map_or(NamespaceMark::Absent, |found| {
             prepared_in(found).map_or(NamespaceMark::Unmarked, NamespaceMark::PreparedIn)
         });
-        match next_preparation_step(mark, p.epoch) {
+        match next_preparation_step(mark, p.granted.epoch) {
             PreparationStep::Create => {
                 let mut wanted = of_shoot(&p.shoot, &p.project, &p.seed_object, name)?;
                 let annotations = wanted.annotations_mut();
-                annotations.insert(PREPARED_IN_EPOCH.to_owned(), p.epoch.to_string());
+                annotations.insert(PREPARED_IN_EPOCH.to_owned(), p.granted.epoch.to_string());
                 create(&p.residency.seed.cluster_wide(), &wanted).await
             }
             PreparationStep::Keep => Ok(()),
             PreparationStep::Wait => Err(Error::transient(format!(
                 "namespace {name} was prepared under a grant of a different epoch, and is removed before a preparation in epoch {}",
-                p.epoch
+                p.granted.epoch
             ))),
             PreparationStep::Refuse => Err(configuration_problem(format!(
                 "namespace {name} exists in this seed and was not prepared: clean up the earlier control plane of the shoot in this \

@@ -1,31 +1,79 @@
-//! The namespace of a preparation, on a real API server: the mark comes with the namespace alone, and goes
-//! before the first step of an owner.
+//! The namespace and the Secrets of a preparation, on a real API server: the mark comes with the namespace
+//! alone, and mark and Secrets go before the first step of an owner.
 
 #![allow(clippy::unwrap_used)]
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use anyhow::Result;
-use api::constants::PREPARED_IN_EPOCH;
-use k8s_openapi::api::core::v1;
+use api::{
+    constants::{PREPARED_BY_GRANT, PREPARED_IN_EPOCH},
+    gardencore::{InternalSecret, shoot::MigrationPreparation},
+};
+use k8s_openapi::{ByteString, api::core::v1};
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use parts::{Facts, Namespace, Operation, PreparationFacts, Settings, prepared_in};
+use parts::{
+    Facts, Namespace, Operation, PreparationFacts, PreparationState, Secrets, Settings, prepared_in,
+};
+use placement::preparation_state_name;
 use serde_json::json;
 
-use parts_fixture::{NAMESPACE, World};
+use parts_fixture::{NAMESPACE, PROJECT, World};
+
+/// A grant of this epoch.
+fn grant(facts: &Facts, epoch: i64, expiry: &str) -> MigrationPreparation {
+    serde_json::from_value(
+        json!({"uid": facts.shoot.uid(), "source": "seed-b", "destination": "seed-a",
+        "epoch": epoch, "expiry": expiry}),
+    )
+    .unwrap()
+}
 
 /// The facts of a preparation under a grant of this epoch.
 fn preparation(facts: &Facts, epoch: i64) -> PreparationFacts {
     PreparationFacts {
+        garden: facts.garden.clone(),
         residency: facts.residency.clone(),
         shoot: Arc::clone(&facts.shoot),
         project: facts.project.clone(),
         seed_object: facts.seed_object.clone(),
-        epoch,
+        granted: grant(facts, epoch, "2999-01-01T00:00:00Z"),
     }
+}
+
+/// The object with the keys, as the source makes the object. Each value is the expiry.
+async fn publish_fake(world: &World, prepared: &PreparationFacts) -> Result<()> {
+    let expiry = prepared.granted.expiry.0.as_second().to_string();
+    let data = PreparationState::data_keys().map(|key| (key, ByteString(expiry.clone().into_bytes())));
+    let owner = kube::Resource::owner_ref(&*prepared.shoot, &());
+    let object: InternalSecret = serde_json::from_value(json!({
+        "metadata": {"name": preparation_state_name("web", &prepared.granted), "ownerReferences": [owner]},
+        "type": "gardener.cloud/shoot-preparation", "immutable": true,
+        "data": data.collect::<BTreeMap<_, _>>(),
+    }))?;
+    let objects: Api<InternalSecret> = Api::namespaced(world.client(), PROJECT);
+    objects.create(&PostParams::default(), &object).await?;
+    Ok(())
+}
+
+/// The Secrets of a preparation, with the value of each.
+async fn prepared_secrets(world: &World) -> Result<BTreeSet<(String, String)>> {
+    let secrets: Api<v1::Secret> = Api::namespaced(world.client(), NAMESPACE);
+    let found = secrets
+        .list(&ListParams::default().labels(PREPARED_BY_GRANT))
+        .await?;
+    let all = found.items.into_iter().map(|secret| {
+        let mut values = secret.data.clone().unwrap_or_default().into_values();
+        let value = values.next().map(|value| String::from_utf8(value.0).unwrap());
+        (secret.name_any(), value.unwrap_or_default())
+    });
+    Ok(all.collect())
 }
 
 #[tokio::test]
@@ -80,5 +128,94 @@ async fn a_mark_of_a_user_removes_no_etcd(world: &World, facts: &Facts) -> Resul
     assert!(why.contains("and an Etcd: no object is changed"), "{why}");
     let kept = namespaces.get(NAMESPACE).await?;
     assert_eq!(kept.metadata.deletion_timestamp, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_secret_of_a_preparation_outlasts_the_first_step_of_an_owner() -> Result<()> {
+    let world = World::start("prepared-secrets").await?;
+    let facts = world.facts(Operation::Restore, Settings::default()).await?;
+    let mut prepared = preparation(&facts, 3);
+    Namespace::prepare(&prepared).await?;
+    let why = PreparationState::deploy(&prepared).await.unwrap_err().to_string();
+    assert!(
+        why.contains("seed seed-b has not made InternalSecret web.preparation-3-"),
+        "{why}"
+    );
+    publish_fake(&world, &prepared).await?;
+    for _ in 0..2 {
+        PreparationState::deploy(&prepared).await?;
+    }
+    let first = prepared_secrets(&world).await?;
+    assert_eq!(first.len(), 12, "{first:?}");
+
+    // A later grant in the same epoch.
+    prepared.granted = grant(&facts, 3, "3000-01-01T00:00:00Z");
+    publish_fake(&world, &prepared).await?;
+    PreparationState::deploy(&prepared).await?;
+    let second = prepared_secrets(&world).await?;
+    assert_eq!((second.len(), second.intersection(&first).count()), (12, 0));
+
+    Namespace::deploy(&facts).await?;
+    assert_eq!(prepared_secrets(&world).await?, BTreeSet::new());
+    // A preparation that runs beside the first step of the owner: the next step removes the Secrets.
+    PreparationState::deploy(&prepared).await?;
+    assert_eq!(prepared_secrets(&world).await?, second);
+    // There is no ShootState to restore the keys from.
+    let why = Secrets::deploy(&facts).await.unwrap_err().to_string();
+    assert!(why.contains("No new one is made in its place"), "{why}");
+    assert_eq!(prepared_secrets(&world).await?, BTreeSet::new());
+    // A Secret of an owner stays, and the preparation fails.
+    let own = json!({"metadata": {"name": "ca-etcd"}, "stringData": {"ca.key": "x"}});
+    let secrets: Api<v1::Secret> = Api::namespaced(world.client(), NAMESPACE);
+    let own = serde_json::from_value(own)?;
+    let own = secrets.create(&PostParams::default(), &own).await?;
+    let why = PreparationState::deploy(&prepared).await.unwrap_err().to_string();
+    assert!(why.contains("could not make Secret ca-etcd"), "{why}");
+    assert_eq!(secrets.get("ca-etcd").await?.data, own.data);
+    Ok(())
+}
+
+/// The source makes the object once for each grant, from the keys in its seed.
+#[tokio::test]
+async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
+    let world = World::start("issued-keys").await?;
+    let facts = world.facts(Operation::Reconcile, Settings::default()).await?;
+    let granted = grant(&facts, 1, "2999-01-01T00:00:00Z");
+    let objects: Api<InternalSecret> = Api::namespaced(world.client(), PROJECT);
+    let name = preparation_state_name("web", &granted);
+    let publish = || {
+        let (seed, settings) = (
+            facts.residency.seed.clone(),
+            Arc::clone(&facts.residency.settings),
+        );
+        PreparationState::publish(&facts.garden, seed, settings, "seed-a", &facts.shoot, &granted)
+    };
+    let why = publish().await.unwrap_err().to_string();
+    assert!(why.contains("has no control plane of the shoot yet"), "{why}");
+    Namespace::prepare(&preparation(&facts, 1)).await?;
+    let why = publish().await.unwrap_err().to_string();
+    assert!(why.contains("has no control plane of the shoot yet"), "{why}");
+    Namespace::deploy(&facts).await?;
+    let why = publish().await.unwrap_err().to_string();
+    assert!(why.contains("is not there yet"), "{why}");
+    assert!(objects.get_opt(&name).await?.is_none());
+    Secrets::deploy(&facts).await?;
+    publish().await?;
+    let first = objects.get(&name).await?;
+    let keys: BTreeSet<_> = first.spec.data.keys().cloned().collect();
+    assert_eq!(keys, PreparationState::data_keys().collect::<BTreeSet<_>>());
+    assert_eq!(
+        (first.spec.immutable, first.owner_references().len()),
+        (Some(true), 1)
+    );
+    let size: usize = first.spec.data.values().map(|value| value.0.len()).sum();
+    assert!(size < 64 * 1024, "{size}");
+    publish().await?;
+    assert_eq!(objects.get(&name).await?.uid(), first.uid());
+    // garden-controller-manager has deleted the object, and the grant is still valid.
+    objects.delete(&name, &DeleteParams::default()).await?;
+    publish().await?;
+    assert_ne!(objects.get(&name).await?.uid(), first.uid());
     Ok(())
 }

@@ -62,7 +62,10 @@ pub use journey::{Journey, approval, has_earlier_epoch, is_move_wanted, journey}
 pub use names::Names;
 pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, is_half_created, wanted};
 pub use pause::{Pause, pause};
-pub use preparation::{preparation, preparation_in, recorded_preparation};
+pub use preparation::{
+    grant_id, preparation, preparation_in, preparation_state_name, recorded_preparation,
+    shoot_of_preparation_state,
+};
 pub use reconciled::{is_reconciled, spec_hash};
 pub use release::{is_kept, is_released};
 pub use role::{Role, role};

@@ -5,6 +5,9 @@ use ownership::{PreparationGrant, SeedEpoch};
 
 use crate::{hosting_seed, status};
 
+/// Between the name of the Shoot and the grant, in the name of the object with the keys.
+const INFIX: &str = ".preparation-";
+
 /// The grant that the status records, whether valid or void.
 #[must_use]
 pub fn recorded_preparation(shoot: &Shoot) -> Option<&MigrationPreparation> {
@@ -37,6 +40,29 @@ pub fn preparation(shoot: &Shoot) -> Option<&MigrationPreparation> {
 #[must_use]
 pub fn preparation_in<'a>(shoot: &'a Shoot, seed: &str) -> Option<&'a MigrationPreparation> {
     preparation(shoot).filter(|granted| granted.destination == seed)
+}
+
+/// Epoch and expiry (Unix seconds) of a grant. A grant that replaces a withdrawn grant has a later expiry.
+#[must_use]
+pub fn grant_id(granted: &MigrationPreparation) -> String {
+    format!("{}-{}", granted.epoch, granted.expiry.0.as_second())
+}
+
+/// The name of the InternalSecret with the keys for the destination of this grant. The policies
+/// `gardenlet-internalsecret` and `gardenlet-shoot-objects` repeat the name.
+#[must_use]
+pub fn preparation_state_name(shoot: &str, granted: &MigrationPreparation) -> String {
+    format!("{shoot}{INFIX}{}", grant_id(granted))
+}
+
+/// The Shoot in a name of [`preparation_state_name`]; `None` for any further name.
+#[must_use]
+pub fn shoot_of_preparation_state(name: &str) -> Option<&str> {
+    let (shoot, grant) = name.rsplit_once(INFIX)?;
+    let (epoch, expiry) = grant.split_once('-')?;
+    let is_number =
+        |text: &str| (1..=19).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    (!shoot.is_empty() && is_number(epoch) && is_number(expiry)).then_some(shoot)
 }
 
 #[cfg(test)]
@@ -93,6 +119,34 @@ mod tests {
         }
         let of_the_host = shoot(&granted(json!({"destination": "a"})));
         assert_eq!(preparation(&of_the_host), None);
+    }
+
+    /// garden-controller-manager grants a right to this name, and deletes objects of such names.
+    #[test]
+    fn an_object_with_keys_is_of_one_grant_and_one_shoot() {
+        let granted = shoot(&json!({}));
+        let granted = preparation(&granted).unwrap();
+        let name = preparation_state_name("web", granted);
+        assert_eq!(name, "web.preparation-3-1767225600");
+        assert_eq!(name, format!("web.preparation-{}", grant_id(granted)));
+        for (name, shoot) in [
+            (&*name, Some("web")),
+            ("web.preparation-1-2.preparation-3-4", Some("web.preparation-1-2")),
+            ("web.state-1-0", None),
+            ("web.preparation-1", None),
+            ("web.preparation-1-", None),
+            ("web.preparation-1-2-3", None),
+            ("web.preparation-+1-2", None),
+            ("web.preparation--1-2", None),
+            ("web.preparation-1-20000000000000000000", None),
+            (".preparation-1-2", None),
+            ("", None),
+        ] {
+            assert_eq!(shoot_of_preparation_state(name), shoot, "{name}");
+        }
+        let mut later = granted.clone();
+        later.expiry = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
+        assert_ne!(preparation_state_name("web", &later), name);
     }
 
     /// A seed that got the shoot back, and a seed that still cleans up, prepare nothing.

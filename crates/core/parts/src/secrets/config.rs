@@ -198,6 +198,48 @@ pub(crate) fn carried_keys(name: &str) -> Option<&'static [&'static str]> {
     }
 }
 
+/// The part of a Secret that the destination of a preparation gets, for a second API server of the shoot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreparedShare {
+    /// The destination gets no part of the Secret.
+    Nothing,
+    /// The certificate of an authority, without the key.
+    Authority,
+    /// The content, which all API servers of a shoot have in common.
+    Content,
+    /// A new key with a certificate of the same recipe, which ends with the grant.
+    OwnCertificate,
+}
+
+/// The share of a preparation in the Secret of this name. The key of an authority is in no share: such a key
+/// goes to the destination with the ShootState, after the hand-over.
+pub(crate) fn prepared_share(name: &str) -> PreparedShare {
+    match name {
+        CA_CLIENT | CA_ETCD | CA_FRONT_PROXY | CA_VPN => PreparedShare::Authority,
+        ETCD_ENCRYPTION | SERVICE_ACCOUNT_KEY | STATIC_TOKEN => PreparedShare::Content,
+        ETCD_CLIENT | KUBE_AGGREGATOR | KUBE_APISERVER | KUBELET_CLIENT | TUNNEL_CLIENT => {
+            PreparedShare::OwnCertificate
+        }
+        _ => PreparedShare::Nothing,
+    }
+}
+
+/// Data keys of the share in the Secret of this name. Policy `gardenlet-internalsecret` repeats the keys.
+pub(crate) fn prepared_keys(name: &str) -> &'static [&'static str] {
+    match prepared_share(name) {
+        PreparedShare::Nothing => &[],
+        PreparedShare::Authority => &["ca.crt"],
+        PreparedShare::Content => carried_keys(name).unwrap_or_default(),
+        PreparedShare::OwnCertificate => CERTIFICATE_KEYS,
+    }
+}
+
+/// Names of the Secrets in which a preparation has a share.
+pub(crate) fn prepared_names() -> impl Iterator<Item = &'static str> {
+    let all = CARRIED.iter().chain(DERIVED).copied();
+    all.filter(|name| prepared_share(name) != PreparedShare::Nothing)
+}
+
 /// A line of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -211,6 +253,8 @@ pub struct Config {
     /// Carried, but created again when neither the seed nor the ShootState has the Secret. The clients
     /// receive the new Secret through the shoot's API, so no client is cut off.
     pub replaceable: bool,
+    /// The part for the destination of a preparation, while the source serves.
+    pub prepared: PreparedShare,
 }
 
 /// The table for a shoot.
@@ -221,6 +265,7 @@ pub fn table(names: &Names) -> Vec<Config> {
         recipe,
         carried: true,
         replaceable: false,
+        prepared: prepared_share(name),
     };
     let ca = |name| carried(name, Recipe::CertificateAuthority);
     let derived = |name, recipe| Config {
@@ -228,6 +273,7 @@ pub fn table(names: &Names) -> Vec<Config> {
         recipe,
         carried: false,
         replaceable: false,
+        prepared: prepared_share(name),
     };
     // A shoot that is older than the tunnel has none of these Secrets.
     let replaceable = |config| Config {

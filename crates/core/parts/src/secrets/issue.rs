@@ -1,6 +1,6 @@
 //! Creates keys, certificates, tokens and files. Pure except for randomness and the clock.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
@@ -21,6 +21,15 @@ pub(super) const CARRIED_YEARS: i16 = 10;
 /// Validity of a derived certificate, in years. Much longer than [`super::RENEW_BEFORE`].
 pub(crate) const DERIVED_YEARS: i16 = 1;
 
+/// The end of the validity of a certificate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Validity {
+    /// Whole years from today.
+    Years(i16),
+    /// A time, in whole seconds.
+    Until(Timestamp),
+}
+
 /// The data of a Secret.
 pub(crate) type Data = BTreeMap<String, Vec<u8>>;
 
@@ -35,7 +44,7 @@ pub(crate) struct Issued {
 pub(super) fn issue<'a>(
     name: &str,
     recipe: &Recipe,
-    years: i16,
+    validity: Validity,
     authority: impl Fn(&str) -> Option<&'a Data>,
 ) -> Result<Issued> {
     match recipe {
@@ -48,7 +57,7 @@ pub(super) fn issue<'a>(
             kubeconfig,
         } => {
             let signer = authority(ca).ok_or_else(|| Error::bug(format!("{name} is issued before {ca}")))?;
-            let mut issued = certificate(common_name, *organization, serves, years, (ca, signer))?;
+            let mut issued = certificate_until(common_name, *organization, serves, validity, (ca, signer))?;
             if let Some(server) = kubeconfig {
                 let trusted = authority(super::config::CA)
                     .and_then(|ca| ca.get("ca.crt"))
@@ -78,7 +87,7 @@ pub(super) fn issue<'a>(
 
 pub(crate) fn certificate_authority(name: &str) -> Result<Issued> {
     let key = KeyPair::generate().map_err(|e| failed(name, e))?;
-    let (mut params, valid_until) = params(name, None, &[], CARRIED_YEARS)?;
+    let (mut params, valid_until) = params(name, None, &[], Validity::Years(CARRIED_YEARS))?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
@@ -102,11 +111,21 @@ pub(crate) fn certificate(
     organization: Option<&str>,
     serves: &[String],
     years: i16,
+    signer: (&str, &Data),
+) -> Result<Issued> {
+    certificate_until(common_name, organization, serves, Validity::Years(years), signer)
+}
+
+fn certificate_until(
+    common_name: &str,
+    organization: Option<&str>,
+    serves: &[String],
+    validity: Validity,
     (ca, signer): (&str, &Data),
 ) -> Result<Issued> {
     let issuer = issuer(ca, signer)?;
     let key = KeyPair::generate().map_err(|e| failed(common_name, e))?;
-    let (mut params, valid_until) = params(common_name, organization, serves, years)?;
+    let (mut params, valid_until) = params(common_name, organization, serves, validity)?;
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
@@ -147,7 +166,7 @@ fn params(
     common_name: &str,
     organization: Option<&str>,
     serves: &[String],
-    years: i16,
+    validity: Validity,
 ) -> Result<(CertificateParams, Timestamp)> {
     let mut params = CertificateParams::new(serves.to_vec()).map_err(|e| failed(common_name, e))?;
     params.distinguished_name = DistinguishedName::new();
@@ -159,24 +178,22 @@ fn params(
     }
     // Whole days: validity begins a day earlier, for clocks that are behind.
     let today = clock::now().to_zoned(TimeZone::UTC).date();
-    let (from, until) = (
-        today.saturating_sub(1.day()),
-        today.saturating_add(i64::from(years).years()),
-    );
+    let from = today.saturating_sub(1.day());
     params.not_before = rcgen::date_time_ymd(
         from.year().into(),
         from.month().unsigned_abs(),
         from.day().unsigned_abs(),
     );
-    params.not_after = rcgen::date_time_ymd(
-        until.year().into(),
-        until.month().unsigned_abs(),
-        until.day().unsigned_abs(),
-    );
-    let valid_until = until
-        .to_zoned(TimeZone::UTC)
-        .map_err(|e| Error::bug("the end of validity is no time").caused_by(e))?
-        .timestamp();
+    let valid_until = match validity {
+        Validity::Years(years) => today
+            .saturating_add(i64::from(years).years())
+            .to_zoned(TimeZone::UTC)
+            .map_err(|e| Error::bug("the end of validity is no time").caused_by(e))?
+            .timestamp(),
+        Validity::Until(until) => until,
+    };
+    let seconds = u64::try_from(valid_until.as_second()).unwrap_or_default();
+    params.not_after = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
     Ok((params, valid_until))
 }
 

@@ -21,6 +21,9 @@ pub(crate) mod issue;
 mod plan;
 #[cfg(test)]
 mod policy_tests;
+pub(crate) mod prepared;
+#[cfg(test)]
+mod prepared_tests;
 mod signing_key;
 #[cfg(test)]
 mod tests;
@@ -38,6 +41,7 @@ pub(crate) use plan::RENEW_BEFORE;
 
 use self::{
     config::{Config, IDENTITY},
+    issue::Validity,
     plan::{Action, Existing, Missing},
 };
 use crate::{
@@ -61,6 +65,10 @@ impl Secrets {
     /// from the ShootState, derived Secrets are created from the carried Secrets (R7-40).
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<Secret> = f.residency.seed.namespaced(&f.residency.namespace);
+        // A preparation that ran beside the first step of this flow may have made a Secret since.
+        if f.operation == Operation::Restore {
+            prepared::remove_share(&f.residency).await?;
+        }
         let mut existing = f.residency.managed_secrets().await?;
         let table = config::table(&f.names);
         let lacks = table
@@ -182,16 +190,15 @@ fn missing_carried(f: &Facts) -> Missing {
 }
 
 fn make(config: &Config, existing: &Existing) -> Result<Secret> {
-    let authorities: BTreeMap<&str, issue::Data> = existing
-        .iter()
-        .map(|(name, secret)| (name.as_str(), plan::data_of(secret)))
-        .collect();
-    let years = if config.carried {
+    let authorities = plan::data_by_name(existing);
+    let validity = Validity::Years(if config.carried {
         issue::CARRIED_YEARS
     } else {
         issue::DERIVED_YEARS
-    };
-    let issued = issue::issue(config.name, &config.recipe, years, |name| authorities.get(name))?;
+    });
+    let issued = issue::issue(config.name, &config.recipe, validity, |name| {
+        authorities.get(name)
+    })?;
     let mut labels: BTreeMap<String, String> = [
         (constants::SECRET_NAME, config.name.to_owned()),
         (constants::MANAGED_BY, constants::SECRETS_MANAGER.to_owned()),

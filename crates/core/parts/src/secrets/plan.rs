@@ -140,6 +140,13 @@ pub(super) fn data_of(secret: &Secret) -> Data {
         .collect()
 }
 
+/// The data of each Secret, by the name of the Secret.
+pub(super) fn data_by_name(existing: &Existing) -> BTreeMap<&str, Data> {
+    let all = existing.iter();
+    all.map(|(name, secret)| (name.as_str(), data_of(secret)))
+        .collect()
+}
+
 pub(super) fn in_namespace(mut secret: Secret, namespace: &str) -> Secret {
     secret.metadata.namespace = Some(namespace.to_owned());
     secret

@@ -2,12 +2,12 @@
 //! grant).
 //!
 //! The source serves, so no task starts a second writer: the flow starts no etcd, and changes no external
-//! system. This version prepares the namespace alone. A live move, which needs more parts, does not exist
-//! yet.
+//! system. This version prepares the namespace and the Secrets of an API server. A live move, which needs more
+//! parts, does not exist yet.
 
 use std::time::Duration;
 
-use parts::{Namespace, PreparationFacts};
+use parts::{Namespace, PreparationFacts, PreparationState};
 
 use super::graph::{ShootFlow, Steps, graph};
 
@@ -15,12 +15,13 @@ use super::graph::{ShootFlow, Steps, graph};
 const RETRY_LIMIT: Duration = Duration::from_secs(30);
 
 /// The parts of a control plane that this version cannot prepare, for the report of the seed.
-pub const MISSING_PARTS: &str = "secrets, state, etcd, tunnel, API server, scheduler, controllers, edge";
+pub const MISSING_PARTS: &str = "etcd, tunnel, API server, scheduler, controllers, edge";
 
 /// Builds the flow.
 #[must_use]
 pub fn build(p: &PreparationFacts) -> ShootFlow<'_> {
     let mut g = graph("Shoot cluster preparation in the destination", RETRY_LIMIT);
-    g.step(Namespace::PREPARE, p, []);
+    let namespace = g.step(Namespace::PREPARE, p, []);
+    g.step(PreparationState::DEPLOY, p, [namespace]);
     g.compile()
 }

@@ -1,14 +1,16 @@
-//! Runs the flow of a preparation while the grant is valid, and reports condition `Prepared`.
+//! Runs the flow of a preparation while the grant is valid, and reports condition `Prepared`. In the source,
+//! issues the keys for the destination while the grant is valid.
 //!
-//! The controller creates objects in this seed alone. The removal belongs to the check of the namespaces
-//! (`removal.rs`), which needs no Shoot.
+//! In the destination, the controller creates objects in this seed alone. The removal belongs to the check of
+//! the namespaces (`removal.rs`), which needs no Shoot. In the source, garden-controller-manager deletes the
+//! object with the keys.
 
 use std::{sync::Arc, time::Duration};
 
 use api::gardencore::{Shoot, shoot::MigrationPreparation};
 use kube::{Api, ResourceExt};
-use parts::PreparationFacts;
-use placement::{Role, preparation_in, role};
+use parts::{PreparationFacts, PreparationState};
+use placement::{Role, preparation, preparation_in, role};
 use runtime::{
     Result,
     client::Cluster,
@@ -25,6 +27,8 @@ use crate::{
 
 /// Pause after a write conflict.
 const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
+/// Requeue interval in the source: the object with the keys is not watched.
+const REISSUE_PERIOD: Duration = Duration::from_secs(60);
 /// Requeue interval of a preparation, whose objects are not watched.
 const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 
@@ -39,8 +43,12 @@ pub(crate) async fn run(context: Arc<Context>) {
     }
     let seed = context.seed_name.clone();
     let controller = context.shoots.controller(move |shoot| {
-        let granted = preparation_in(shoot, &seed);
-        let granted = granted.map(|granted| (&granted.uid, &granted.source, granted.epoch, granted.expiry.0));
+        let granted =
+            preparation(shoot).filter(|granted| granted.destination == seed || granted.source == seed);
+        let granted = granted.map(|granted| {
+            let seeds = (&granted.source, &granted.destination);
+            (&granted.uid, seeds, granted.epoch, granted.expiry.0)
+        });
         runner::fingerprint((shoot.uid(), granted))
     });
     let (garden, shoots) = (context.garden.clone(), context.shoots.clone());
@@ -54,7 +62,7 @@ impl Reconciler<Shoot> for ShootPreparations {
     const NAME: &'static str = "shoot-preparation";
 
     fn is_responsible(&self, shoot: &Shoot) -> bool {
-        self.grant(shoot).is_some()
+        self.grant(shoot).is_some() || self.grant_of_destination(shoot).is_some()
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
@@ -65,10 +73,14 @@ impl Reconciler<Shoot> for ShootPreparations {
         let Some(shoot) = found.map(Arc::new) else {
             return Ok(Next::Change);
         };
+        if let Some(granted) = self.grant_of_destination(&shoot) {
+            Box::pin(self.publish(&shoot, granted)).await?;
+            return Ok(Next::After(REISSUE_PERIOD));
+        }
         let Some(granted) = self.grant(&shoot) else {
             return Ok(Next::Change);
         };
-        let prepared = Box::pin(self.prepare(Arc::clone(&shoot), granted.epoch)).await;
+        let prepared = Box::pin(self.prepare(Arc::clone(&shoot), granted.clone())).await;
         let failure = prepared.as_ref().err().map(ToString::to_string);
         let condition = report::prepared(&self.context.seed_name, failure.as_deref(), clock::now_k8s());
         if let Some(status) = report::patch(&shoot, condition) {
@@ -94,7 +106,27 @@ impl ShootPreparations {
         granted.filter(|granted| granted.expiry.0 > clock::now())
     }
 
-    async fn prepare(&self, shoot: Arc<Shoot>, epoch: i64) -> Result<()> {
+    /// The grant of a different seed for a shoot that this seed serves, before the expiry.
+    fn grant_of_destination<'a>(&self, shoot: &'a Shoot) -> Option<&'a MigrationPreparation> {
+        let seed = &self.context.seed_name;
+        let granted = preparation(shoot).filter(|granted| granted.source == *seed);
+        granted.filter(|granted| role(shoot, seed) == Role::Owner && granted.expiry.0 > clock::now())
+    }
+
+    async fn publish(&self, shoot: &Shoot, granted: &MigrationPreparation) -> Result<()> {
+        let context = &self.context;
+        PreparationState::publish(
+            &context.garden,
+            context.seed.clone(),
+            Arc::clone(&context.settings),
+            &context.seed_name,
+            shoot,
+            granted,
+        )
+        .await
+    }
+
+    async fn prepare(&self, shoot: Arc<Shoot>, granted: MigrationPreparation) -> Result<()> {
         let context = &self.context;
         let facts = PreparationFacts::new(
             &context.garden,
@@ -102,7 +134,7 @@ impl ShootPreparations {
             Arc::clone(&context.settings),
             &context.seed_name,
             shoot,
-            epoch,
+            granted,
         )
         .await?;
         prepare_flow::build(&facts)

@@ -1,8 +1,9 @@
-//! The preparation for a shoot that a different seed serves (role `Incoming` with a grant).
+//! The preparation for a shoot that a different seed serves (role `Incoming` with a grant), and the keys for
+//! the destination of a shoot that this seed serves.
 //!
 //! | file | content |
 //! |---|---|
-//! | `controller` | runs the flow while a grant is valid, and reports condition `Prepared` |
+//! | `controller` | runs the flow while a grant is valid, and reports condition `Prepared`; issues the keys in the source |
 //! | `removal` | removes a prepared namespace when the grant has ended, also without the Shoot |
 //! | `report` | condition `Prepared` |
 

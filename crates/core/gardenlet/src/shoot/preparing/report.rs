@@ -20,7 +20,7 @@ pub(super) fn prepared(seed: &str, failure: Option<&str>, now: Time) -> Conditio
         None => (
             "PartsMissing",
             format!(
-                "Seed {seed} has prepared the namespace. This version prepares no further part ({MISSING_PARTS}): a move without \
+                "Seed {seed} has prepared the namespace and the Secrets of an API server. This version prepares no further part ({MISSING_PARTS}): a move without \
                  downtime of the API does not exist yet."
             ),
         ),

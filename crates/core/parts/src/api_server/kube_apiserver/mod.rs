@@ -36,6 +36,18 @@ use crate::{
 
 /// Name of the Deployment, the Service and the Secret with the certificate.
 pub(crate) const NAME: &str = KUBE_APISERVER;
+/// Secrets that the process mounts, without the Secrets of the tunnel.
+const SECRETS: [&str; 7] = [
+    ETCD_CLIENT,
+    ETCD_ENCRYPTION,
+    KUBE_AGGREGATOR,
+    KUBE_APISERVER,
+    KUBELET_CLIENT,
+    SERVICE_ACCOUNT_KEY,
+    STATIC_TOKEN,
+];
+/// Authorities whose certificates the process mounts, without the authority of the tunnel.
+const AUTHORITIES: [&str; 3] = [CA_CLIENT, CA_ETCD, CA_FRONT_PROXY];
 /// Upper bound of a planned stop. Longer than `--shutdown-delay-duration` and the answers to open requests;
 /// not longer than the two seconds that a move has for the stop. Open watches always take the whole period.
 /// A deletion of the pod can ask for a longer period.
@@ -139,18 +151,8 @@ impl KubeApiserver {
 
 fn workload(f: &Facts, events: &str) -> Workload {
     let settings = &f.residency.settings;
-    let secrets = [
-        ETCD_CLIENT,
-        ETCD_ENCRYPTION,
-        KUBE_AGGREGATOR,
-        KUBE_APISERVER,
-        KUBELET_CLIENT,
-        SERVICE_ACCOUNT_KEY,
-        STATIC_TOKEN,
-    ];
-    let authorities = [CA_CLIENT, CA_ETCD, CA_FRONT_PROXY];
-    let mut files: Vec<_> = secrets.map(Files::Secret).into();
-    files.extend(authorities.map(Files::Authority));
+    let mut files: Vec<_> = SECRETS.map(Files::Secret).into();
+    files.extend(AUTHORITIES.map(Files::Authority));
     files.push(Files::ConfigMap(AUTHENTICATION));
     let mut args = flags::flags(&f.names, events);
     if f.wants_tunnel() {
@@ -194,4 +196,28 @@ fn authentication(namespace: &str) -> Result<ConfigMap> {
         "metadata": {"name": AUTHENTICATION, "namespace": namespace},
         "data": {"config.yaml": text},
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::secrets::config::{PreparedShare, prepared_names, prepared_share};
+
+    /// A preparation shares the keys of a second API server, and no further key.
+    #[test]
+    fn a_preparation_shares_the_files_of_an_api_server_alone() {
+        let mut mounted = SECRETS.map(|name| (name, false)).to_vec();
+        mounted.extend(AUTHORITIES.map(|name| (name, true)));
+        mounted.extend(tunnel::FILES.into_iter().filter_map(|files| match files {
+            Files::Secret(name) => Some((name, false)),
+            Files::Authority(name) => Some((name, true)),
+            Files::ConfigMap(_) => None,
+        }));
+        let mounted: BTreeSet<_> = mounted.into_iter().collect();
+        let is_authority = |name| prepared_share(name) == PreparedShare::Authority;
+        let shared: BTreeSet<_> = prepared_names().map(|name| (name, is_authority(name))).collect();
+        assert_eq!(shared, mounted);
+    }
 }

@@ -259,12 +259,17 @@ fn deletion<'a>(inputs: &'a SampleInputs, given: DeleteInputs<'_>) -> Sample<'a>
 /// An object of the sample is invalid.
 pub fn inputs(connection: Connection, permit: &Permit) -> Result<SampleInputs> {
     let facts = facts(connection, permit)?;
+    let granted = object(
+        json!({"uid": "uid", "source": "source", "destination": "seed", "epoch": 1,
+        "expiry": "2026-01-01T00:00:00Z"}),
+    )?;
     let preparation = PreparationFacts {
+        garden: facts.garden.clone(),
         residency: facts.residency.clone(),
         shoot: Arc::clone(&facts.shoot),
         project: facts.project.clone(),
         seed_object: facts.seed_object.clone(),
-        epoch: 1,
+        granted,
     };
     Ok(SampleInputs {
         facts,
