@@ -201,7 +201,7 @@ async fn delete_source(object: &extensions::BackupEntry) -> Vec<Method> {
     let context = Arc::new(context(garden_with_copies(), seed_with_object(object, sender)));
     let (here, _writer) = reflector::store();
     let controller = BackupEntryController { context, here };
-    controller.cleanup(Arc::new(source())).await.unwrap();
+    Box::pin(controller.cleanup(Arc::new(source()))).await.unwrap();
     writes.borrow().clone()
 }
 
@@ -263,9 +263,9 @@ async fn a_deletion_that_the_provider_has_begun_goes_on() {
     let spec = extensions::BackupEntrySpec::default();
     let mut object = extensions::BackupEntry::new(&format!("source-{NAME}"), spec);
     // Without the note the backups stay: the provider is asked to release the object.
-    assert_eq!(delete_source(&object).await, [Method::PATCH]);
+    assert_eq!(Box::pin(delete_source(&object)).await, [Method::PATCH]);
     object.metadata.deletion_timestamp = Some(clock::now_k8s());
-    assert!(delete_source(&object).await.is_empty());
+    assert!(Box::pin(delete_source(&object)).await.is_empty());
     // A provider that has released the object removes no backups.
     object.default_status_mut().last_operation = Some(LastOperation {
         description: String::new(),
@@ -274,5 +274,8 @@ async fn a_deletion_that_the_provider_has_begun_goes_on() {
         state: LastOperationState::Succeeded,
         type_: LastOperationType::Migrate,
     });
-    assert_eq!(delete_source(&object).await, [Method::PATCH, Method::DELETE]);
+    assert_eq!(
+        Box::pin(delete_source(&object)).await,
+        [Method::PATCH, Method::DELETE]
+    );
 }

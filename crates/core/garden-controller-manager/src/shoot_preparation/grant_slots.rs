@@ -244,12 +244,8 @@ mod tests {
             .unwrap();
         assert!(!slots.is_grant_removed(&recorded));
         assert!(slots.is_grant_removed(&removed));
-        for changed in [
-            on("c", 3, "b", false),
-            on("a", 4, "b", false),
-            on("a", 3, "c", false),
-            on("a", 3, "", false),
-        ] {
+        for (host, epoch, wanted) in [("c", 3, "b"), ("a", 4, "b"), ("a", 3, "c"), ("a", 3, "")] {
+            let changed = on(host, epoch, wanted, false);
             assert!(!slots.is_grant_removed(&changed));
         }
         slots.release(&removed);

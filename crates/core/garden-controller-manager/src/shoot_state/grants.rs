@@ -32,6 +32,8 @@ pub(super) struct Rights {
     pub(super) shoots: BTreeSet<String>,
     /// InternalSecrets of these ShootStates.
     pub(super) chunks: NamedChunks,
+    /// InternalSecrets with the keys for the preparations of the seed, one for each grant.
+    pub(super) prepared: BTreeSet<String>,
     /// Secrets with credentials of a cloud, of a DNS provider or of a bucket.
     pub(super) secrets: BTreeSet<String>,
     /// Whether the seed reports Events in the namespace.
@@ -43,7 +45,8 @@ pub(super) struct Rights {
 impl Rights {
     /// Whether the seed has no right in the namespace.
     pub(super) fn is_empty(&self) -> bool {
-        self.shoots.is_empty() && self.secrets.is_empty() && !self.reports && !self.is_own
+        let reads = [&self.shoots, &self.prepared, &self.secrets];
+        reads.into_iter().all(BTreeSet::is_empty) && !self.reports && !self.is_own
     }
 
     /// Rules of the ClusterRole. A rule without names would be a right to all objects of a kind, so each
@@ -68,6 +71,12 @@ impl Rights {
         if !chunks.is_empty() {
             rules.push(
                 json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "resourceNames": chunks, "verbs": ["get"]}),
+            );
+        }
+        let prepared = &self.prepared;
+        if !prepared.is_empty() {
+            rules.push(
+                json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "resourceNames": prepared, "verbs": ["get"]}),
             );
         }
         if !self.secrets.is_empty() {

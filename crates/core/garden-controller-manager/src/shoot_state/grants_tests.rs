@@ -41,6 +41,7 @@ fn no_rule_reads_without_names() {
                         names: chunks.clone(),
                         left_out: BTreeMap::new(),
                     },
+                    prepared: names(&["theirs.preparation-1-2"]),
                     secrets,
                     reports: true,
                     is_own: false,
@@ -52,6 +53,27 @@ fn no_rule_reads_without_names() {
             }
         }
     }
+}
+
+/// A destination reads the object of the grant, and reports.
+#[test]
+fn a_preparation_is_a_right_to_one_object() {
+    let rights = Rights {
+        prepared: names(&["web.preparation-3-1767225600"]),
+        ..Rights::default()
+    };
+    assert!(!rights.is_empty());
+    let rules = rules("b", "garden-dev", &rights);
+    assert_eq!(rules.len(), 1);
+    assert_eq!(
+        rules[0].resources.as_deref(),
+        Some(&["internalsecrets".to_owned()][..])
+    );
+    assert_eq!(rules[0].verbs, ["get"]);
+    assert_eq!(
+        rules[0].resource_names.as_deref(),
+        Some(&["web.preparation-3-1767225600".to_owned()][..])
+    );
 }
 
 #[test]

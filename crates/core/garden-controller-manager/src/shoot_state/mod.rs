@@ -4,8 +4,9 @@
 //! ShootState. A restore reads the ShootState until its very end. Suppose that the ShootState were lost
 //! before the restore is recorded as succeeded. An error in between would then leave a shoot that cannot be
 //! restored any more (gardener/gardener#11222). Guarantees: the ShootState exists as long as its Shoot. Only
-//! the seed in `status.seedName` can read its content, no other seed and no user. A move cannot lose the
-//! ShootState. This process watches metadata only, so it holds no keys.
+//! the seed in `status.seedName` can read its content, no other seed and no user. The keys for a preparation
+//! are in an object of their own, which goes with the grant. A move cannot lose the ShootState. This process
+//! watches metadata only, so it holds no keys.
 //!
 //! | file | content |
 //! |---|---|
@@ -21,6 +22,7 @@
 
 mod bounded;
 mod controller;
+mod ended_preparations;
 mod grant_writes;
 mod grants;
 mod making;

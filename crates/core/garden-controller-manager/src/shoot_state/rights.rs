@@ -1,7 +1,8 @@
 //! Rights of seeds to ShootStates, InternalSecrets and Secrets: of each Shoot for the seed in
 //! `status.seedName` alone, and of the seed's own credentials in namespace `seed-<name>`. Besides, rights to
 //! the credentials of a bucket of a different seed, for the seed of a BackupEntry, and to Events in a project
-//! with a shoot or a BackupEntry of the seed.
+//! with a shoot or a BackupEntry of the seed. The destination of a valid grant to prepare may read the
+//! InternalSecret of the grant, and no further object of the shoot.
 //!
 //! Admission policies see no reads, so RBAC limits them. For each seed with rights in a namespace the
 //! controller keeps one ClusterRole, which names the objects, and one RoleBinding in the namespace. A Role
@@ -19,7 +20,7 @@ use std::{
 
 use api::{
     constants::{PROJECT_NAME, ROLE},
-    gardencore::{BackupEntry, InternalSecret, Shoot},
+    gardencore::{BackupEntry, Shoot},
     meta::ErrorCode,
 };
 use futures::{
@@ -40,7 +41,7 @@ use kube::{
     },
 };
 use placement::credentials::{dns_secret, seed_of_namespace};
-use placement::{is_released, preparation};
+use placement::{is_released, preparation, preparation_state_name};
 use runtime::{
     Error, Result,
     client::{Cluster, apply::Object},
@@ -50,6 +51,7 @@ use tokio::sync::OnceCell;
 
 use super::{
     bounded::{ChunksOfStates, at_most, report},
+    ended_preparations::{ChunkMeta, remove_ended},
     grant_writes::grant,
     grants::{LABEL, NamespaceMeta, PREFIX, Rights, seed_and_namespace},
     named_secrets::{SecretSources, keys_of_entry},
@@ -66,7 +68,6 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(300);
 /// for etcd. The InternalSecrets of a ShootState hold 1 MiB each.
 const MOST_CHUNKS: usize = 4096;
 
-type ChunkMeta = PartialObjectMeta<InternalSecret>;
 type BindingMeta = PartialObjectMeta<RoleBinding>;
 
 struct SeedRights {
@@ -226,6 +227,11 @@ impl Caches {
                 rights.shoots.insert(shoot.name_any());
                 hosts.insert(shoot.name_any(), seed.to_owned());
             }
+            if let Some(granted) = preparation(&shoot) {
+                let rights = wanted.entry(granted.destination.clone()).or_default();
+                let name = preparation_state_name(&shoot.name_any(), granted);
+                rights.prepared.insert(name);
+            }
         }
         for chunk in in_namespace(&self.chunks, namespace) {
             let Some(state) = state_of(&chunk) else { continue };
@@ -297,7 +303,8 @@ fn content(shoot: &Shoot) -> u64 {
     let bindings = (&spec.credentials_binding_name, &spec.secret_binding_name);
     let seeds: Vec<_> = seeds_of_shoot(shoot).collect();
     let secrets = (bindings, dns_secret(shoot));
-    changes::hash((shoot.uid(), host(shoot), seeds, secrets))
+    let prepared = preparation(shoot).map(|granted| preparation_state_name(&shoot.name_any(), granted));
+    changes::hash((shoot.uid(), host(shoot), seeds, secrets, prepared))
 }
 
 /// Seeds that report Events about a Shoot: the host, the seed of the next residency, the seed of a valid
@@ -343,7 +350,8 @@ impl Reconciler<NamespaceMeta> for SeedRights {
         let granted = self.caches.granted(&name);
         let mut wanted = self.caches.wanted(&namespace);
         if wanted.is_empty() && granted.is_empty() {
-            return ended.map(|()| Next::Change);
+            let removed = self.remove_ended_preparations(&name).await;
+            return ended.and(removed).map(|()| Next::Change);
         }
         wanted.retain(|seed, _| withdrawal::has_access(&self.namespaces, seed));
         let mut failed = ended.err();
@@ -357,6 +365,8 @@ impl Reconciler<NamespaceMeta> for SeedRights {
             failed = failed.or(granted.err());
             failed = failed.or(self.report_left_out(&namespace, seed, rights).await);
         }
+        // After the end of the right to read the object.
+        failed = failed.or(self.remove_ended_preparations(&name).await.err());
         if let Some(error) = failed {
             return Err(error);
         }
@@ -400,6 +410,21 @@ impl SeedRights {
         withdrawal::end_everywhere(&self.context.garden, &self.caches.roles, seed).await
     }
 
+    /// Deletes the InternalSecrets of preparations that have ended in this namespace.
+    async fn remove_ended_preparations(&self, namespace: &str) -> Result<()> {
+        let valid: BTreeSet<_> = in_namespace(&self.caches.shoots.store(), namespace)
+            .filter_map(|shoot| {
+                let granted = preparation(&shoot)?;
+                Some(preparation_state_name(&shoot.name_any(), granted))
+            })
+            .collect();
+        let present = in_namespace(&self.caches.chunks, namespace);
+        let ended: Vec<_> = present
+            .filter(|object| !valid.contains(&object.name_any()))
+            .collect();
+        remove_ended(&self.context.garden, namespace, &ended).await
+    }
+
     /// Reports InternalSecrets that the ClusterRole of a seed does not name. The Event has a reason of its
     /// own, because the API server keeps the first note of Events with the same reason.
     async fn report_left_out(&self, namespace: &NamespaceMeta, seed: &str, rights: &Rights) -> Option<Error> {
@@ -429,71 +454,8 @@ fn own_seed(namespace: &NamespaceMeta) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use api::gardencore::{BackupEntrySpec, ShootSpec};
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    #[test]
-    fn each_seed_with_a_relation_to_an_object_reports_about_it() {
-        let mut shoot = Shoot::new("web", ShootSpec::default());
-        assert_eq!(seeds_of_shoot(&shoot).count(), 0);
-        let before = content(&shoot);
-        shoot.spec.seed_name = Some("b".into());
-        assert_ne!(content(&shoot), before, "a new seed may report");
-        shoot.status = serde_json::from_value(
-            json!({"seedName": "a", "formerSeeds": [{"name": "c", "epoch": 1}],
-            "technicalID": "t"}),
-        )
-        .unwrap();
-        crate::shoots::trim(&mut shoot);
-        let seeds: Vec<_> = seeds_of_shoot(&shoot).collect();
-        assert_eq!(seeds, ["a", "b", "c"]);
-        shoot.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        assert_eq!((host(&shoot), seeds_of_shoot(&shoot).count()), (None, 1));
-
-        let spec = BackupEntrySpec {
-            bucket_name: "x".into(),
-            seed_name: Some("b".into()),
-            shoot_ref: None,
-        };
-        let mut entry = BackupEntry::new("web", spec);
-        entry.status = serde_json::from_value(json!({"seedName": "a"})).unwrap();
-        assert_eq!(seeds_of_entry(&entry).collect::<Vec<_>>(), ["b", "a"]);
-    }
-
-    fn namespace(name: &str, labels: &Value) -> NamespaceMeta {
-        serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap()
-    }
-
-    #[test]
-    fn a_namespace_is_of_a_project_by_the_label() {
-        assert!(is_of_project(&namespace(
-            "garden-dev",
-            &json!({(PROJECT_NAME): "dev"})
-        )));
-        assert!(!is_of_project(&namespace(
-            "garden-dev",
-            &json!({(ROLE): "project"})
-        )));
-    }
-
-    #[test]
-    fn a_namespace_is_of_a_seed_by_name_and_label() {
-        let role = json!({(ROLE): "seed"});
-        assert_eq!(own_seed(&namespace("seed-a", &role)), Some("a"));
-        assert_eq!(own_seed(&namespace("seed-a", &json!({}))), None);
-        assert_eq!(own_seed(&namespace("garden", &role)), None);
-        let of_project = json!({(ROLE): "seed", (PROJECT_NAME): "dev"});
-        assert_eq!(own_seed(&namespace("seed-a", &of_project)), None);
-        let mut ending = namespace("seed-a", &role);
-        ending.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        assert_eq!(own_seed(&ending), None);
-    }
-}
+#[path = "rights_tests.rs"]
+mod tests;
 
 #[cfg(test)]
 #[path = "rights_of_preparation_tests.rs"]

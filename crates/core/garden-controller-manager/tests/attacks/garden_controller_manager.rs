@@ -122,7 +122,7 @@ pub async fn it_loosens_no_restriction_of_pods(garden: &Garden) {
     }
 }
 
-/// The manager grants rights to InternalSecrets, and reads only.
+/// The manager grants rights to InternalSecrets, reads metadata, and deletes the keys of ended preparations.
 pub async fn it_writes_no_internal_secrets(garden: &Garden) {
     let chunks: Api<InternalSecret> = Api::namespaced(garden.manager.clone(), NAMESPACE);
     let chunk = InternalSecret::new("web.state-1-0", InternalSecretFields::default());
@@ -130,10 +130,22 @@ pub async fn it_writes_no_internal_secrets(garden: &Garden) {
         try_create(&chunks, chunk).await,
         "cannot create resource \"internalsecrets\"",
     );
-    refused(
-        try_delete(&chunks, "web.state-1-0").await,
-        "cannot delete resource \"internalsecrets\"",
-    );
+    let all: Api<InternalSecret> = garden.admin(NAMESPACE);
+    for name in [
+        "gcm-kept.state-1-0",
+        "gcm-kept.preparation-1",
+        "gcm-kept.preparation-1-2",
+    ] {
+        let kept = InternalSecret::new(name, InternalSecretFields::default());
+        all.create(&PostParams::default(), &kept).await.unwrap();
+    }
+    for name in ["gcm-kept.state-1-0", "gcm-kept.preparation-1"] {
+        refused(
+            try_delete(&chunks, name).await,
+            "it only deletes <shoot>.preparation-<number>-<number>",
+        );
+    }
+    allowed(try_delete(&chunks, "gcm-kept.preparation-1-2").await);
 }
 
 /// A further account with the ClusterRole of garden-controller-manager meets the same policies.

@@ -24,6 +24,7 @@ mod members;
 mod owner_checks;
 mod ownership;
 mod preparation;
+mod preparation_keys;
 mod readable;
 mod reports;
 mod rights;
@@ -55,6 +56,11 @@ testkit::scenarios! {
         a_host_ends_a_preparation_and_changes_none,
         a_preparation_takes_the_right_of_a_move,
         a_grant_gives_no_right_to_read,
+    },
+    preparation_keys::{
+        a_destination_reads_the_object_of_its_grant_alone,
+        a_void_grant_gives_no_keys,
+        a_host_makes_the_keys_of_its_own_shoot_alone,
     },
     garden_token::{
         no_seed_gets_a_token_of_the_garden,

@@ -21,7 +21,7 @@ use crate::{
 const REFUSED: &str = "the gardenlet of seed \"seed-b\" may not";
 
 /// A Shoot on seed-a. Returns the uid.
-async fn on_seed_a(garden: &Garden, name: &str) -> String {
+pub(crate) async fn on_seed_a(garden: &Garden, name: &str) -> String {
     garden
         .shoot(name, "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
         .await;
@@ -30,7 +30,7 @@ async fn on_seed_a(garden: &Garden, name: &str) -> String {
 }
 
 /// A grant for seed-b, with these changes.
-fn grant(uid: &str, changes: &Value) -> Value {
+pub(crate) fn grant(uid: &str, changes: &Value) -> Value {
     let mut grant = json!({"uid": uid, "source": "seed-a", "destination": "seed-b", "epoch": 1,
         "expiry": "2999-01-01T00:00:00Z"});
     for (field, value) in changes.as_object().into_iter().flatten() {
@@ -46,7 +46,7 @@ fn report(type_: &str) -> Value {
         "lastTransitionTime": now, "lastUpdateTime": now}]}})
 }
 
-fn shoots_of(client: &kube::Client) -> Api<Shoot> {
+pub(crate) fn shoots_of(client: &kube::Client) -> Api<Shoot> {
     Api::namespaced(client.clone(), NAMESPACE)
 }
 

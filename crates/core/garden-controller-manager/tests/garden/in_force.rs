@@ -316,6 +316,14 @@ impl Garden {
             quota.metadata.name = Some("gardener".into());
             try_create(&quotas, quota)
         })
+        .await?;
+        let metadata = json!({"name": "probe.state-1-0", "namespace": NAMESPACE});
+        let chunk = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "InternalSecret", "metadata": metadata});
+        self.bring(&chunk).await?;
+        let chunks: Api<InternalSecret> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        in_force("garden-controller-manager-internalsecret", || {
+            try_delete(&chunks, "probe.state-1-0")
+        })
         .await
     }
 

@@ -33,7 +33,7 @@ mod in_force;
 mod users;
 
 pub use attempt::{
-    try_apply, try_create, try_delete, try_patch, try_patch_status, until_allowed, until_refused,
+    Attempt, try_apply, try_create, try_delete, try_patch, try_patch_status, until_allowed, until_refused,
     until_refused_with,
 };
 pub use controlled::Controlled;

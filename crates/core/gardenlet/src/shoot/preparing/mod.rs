@@ -3,7 +3,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `controller` | runs the flow while a grant is valid, and reports condition `Prepared`; issues the keys in the source |
+//! | `controller` | runs the flow and reports condition `Prepared`, or issues the keys in the source |
 //! | `removal` | removes a prepared namespace when the grant has ended, also without the Shoot |
 //! | `report` | condition `Prepared` |
 
