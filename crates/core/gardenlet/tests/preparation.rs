@@ -1,26 +1,30 @@
 //! The preparation for a shoot that a different seed serves. A real API server serves as garden and seed. The
-//! gardenlet of `seed-a` has the grant, and the shoot is on `seed-b`, which has no gardenlet here.
+//! gardenlet of `seed-a` has the grant, and the shoot is on `seed-b`, which has no gardenlet here: the test
+//! makes the object with the keys.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
 mod ground;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
-    constants::{SHOOT_UID, condition::PREPARED},
-    gardencore::Shoot,
+    constants::{PREPARED_BY_GRANT, SHOOT_UID, condition::PREPARED},
+    gardencore::{InternalSecret, Shoot},
     meta::{Condition, ConditionStatus, find_condition},
 };
 use gardenlet::shoot;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Namespace, Secret},
 };
-use parts::prepared_in;
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use parts::{PreparationState, prepared_in};
 use runtime::{client::wait, clock};
 use serde_json::{Value, json};
 use testkit::{apply, eventually};
@@ -40,13 +44,24 @@ fn a_seed_prepares_under_a_grant_and_leaves_nothing() -> Result<()> {
         let ground = Box::pin(Ground::start("preparation", false)).await?;
         let preparing = Preparing::new(ground).await?;
         let _gardenlet = preparing.gardenlet(&[FLAG])?;
-        preparing.grant(far()).await?;
+        let expiry = far();
+        preparing.grant(expiry).await?;
         let namespace = preparing.until_prepared().await?;
         ensure!(prepared_in(&namespace) == Some(3), "{:?}", namespace.metadata);
         ensure!(namespace.annotations()[SHOOT_UID] == UID);
+        // The source has made no keys.
+        let condition = preparing.until_reported("PreparationFailed").await?;
+        ensure!(
+            condition.message.contains("has not made InternalSecret"),
+            "{condition:?}"
+        );
+        ensure!(preparing.secrets().await?.is_empty());
+        preparing.publish(expiry).await?;
         let condition = preparing.until_reported("PartsMissing").await?;
         ensure!(condition.status == ConditionStatus::False, "{condition:?}");
         ensure!(condition.message.contains("does not exist yet"), "{condition:?}");
+        let keys: usize = preparing.secrets().await?.iter().map(keys_of).sum();
+        ensure!(keys == PreparationState::data_keys().count(), "{keys} keys");
 
         preparing.status(json!({"liveMigration": null})).await?;
         preparing.until_gone().await?;
@@ -176,6 +191,30 @@ impl Preparing {
         self.status(status).await
     }
 
+    /// The object with the keys for a grant with this expiry, as the source makes the object.
+    async fn publish(&self, expiry: Timestamp) -> Result<()> {
+        let shoot = self.shoots.get("web").await?;
+        let data = PreparationState::data_keys().map(|key| (key, ByteString(b"x".to_vec())));
+        let object: InternalSecret = serde_json::from_value(json!({
+            "metadata": {"name": format!("web.preparation-3-{}", expiry.as_second()),
+                "ownerReferences": [shoot.owner_ref(&())]},
+            "type": "gardener.cloud/shoot-preparation", "immutable": true,
+            "data": data.collect::<BTreeMap<_, _>>(),
+        }))?;
+        let objects: Api<InternalSecret> = Api::namespaced(self.ground.client.clone(), PROJECT);
+        objects.create(&PostParams::default(), &object).await?;
+        Ok(())
+    }
+
+    /// The Secrets that the seed has made for the preparation.
+    async fn secrets(&self) -> Result<Vec<Secret>> {
+        let secrets: Api<Secret> = Api::namespaced(self.ground.client.clone(), NAMESPACE);
+        let found = secrets
+            .list(&ListParams::default().labels(PREPARED_BY_GRANT))
+            .await?;
+        Ok(found.items)
+    }
+
     async fn until_prepared(&self) -> Result<Namespace> {
         eventually("the namespace is prepared", SOON, || async {
             let found = self.namespaces.get_opt(NAMESPACE).await;
@@ -206,6 +245,10 @@ impl Preparing {
         })
         .await
     }
+}
+
+fn keys_of(secret: &Secret) -> usize {
+    secret.data.as_ref().map_or(0, BTreeMap::len)
 }
 
 fn far() -> Timestamp {

@@ -8,6 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use api::gardencore::{Shoot, shoot::MigrationPreparation};
+use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use parts::{PreparationFacts, PreparationState};
 use placement::{Role, preparation, preparation_in, role};
@@ -62,7 +63,8 @@ impl Reconciler<Shoot> for ShootPreparations {
     const NAME: &'static str = "shoot-preparation";
 
     fn is_responsible(&self, shoot: &Shoot) -> bool {
-        self.grant(shoot).is_some() || self.grant_of_destination(shoot).is_some()
+        self.grant(shoot).is_some()
+            || grant_of_destination(shoot, &self.context.seed_name, clock::now()).is_some()
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
@@ -73,7 +75,7 @@ impl Reconciler<Shoot> for ShootPreparations {
         let Some(shoot) = found.map(Arc::new) else {
             return Ok(Next::Change);
         };
-        if let Some(granted) = self.grant_of_destination(&shoot) {
+        if let Some(granted) = grant_of_destination(&shoot, &self.context.seed_name, clock::now()) {
             Box::pin(self.publish(&shoot, granted)).await?;
             return Ok(Next::After(REISSUE_PERIOD));
         }
@@ -106,13 +108,6 @@ impl ShootPreparations {
         granted.filter(|granted| granted.expiry.0 > clock::now())
     }
 
-    /// The grant of a different seed for a shoot that this seed serves, before the expiry.
-    fn grant_of_destination<'a>(&self, shoot: &'a Shoot) -> Option<&'a MigrationPreparation> {
-        let seed = &self.context.seed_name;
-        let granted = preparation(shoot).filter(|granted| granted.source == *seed);
-        granted.filter(|granted| role(shoot, seed) == Role::Owner && granted.expiry.0 > clock::now())
-    }
-
     async fn publish(&self, shoot: &Shoot, granted: &MigrationPreparation) -> Result<()> {
         let context = &self.context;
         PreparationState::publish(
@@ -143,5 +138,55 @@ impl ShootPreparations {
             .await
             .map(|_| ())
             .map_err(|error| class_of(&error))
+    }
+}
+
+/// The grant of a different seed for a shoot that this seed serves, before the expiry.
+fn grant_of_destination<'a>(
+    shoot: &'a Shoot,
+    seed: &str,
+    now: Timestamp,
+) -> Option<&'a MigrationPreparation> {
+    let granted = preparation(shoot).filter(|granted| granted.source == seed);
+    granted.filter(|granted| role(shoot, seed) == Role::Owner && granted.expiry.0 > now)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The keys of a shoot leave the seed for a valid grant alone.
+    #[test]
+    fn the_host_issues_keys_for_a_valid_grant_before_the_expiry() {
+        let grant = json!({"uid": "u", "source": "a", "destination": "b", "epoch": 3,
+            "expiry": "1970-01-01T00:01:40Z"});
+        let valid = json!({
+            "metadata": {"name": "web", "uid": "u"},
+            "spec": {"region": "r", "seedName": "a", "provider": {"type": "t"}, "kubernetes": {}},
+            "status": {"seedName": "a", "ownership": {"epoch": 3}, "liveMigration": {"preparation": grant}},
+        });
+        let issues = |shoot: &Value, seed: &str, now: i64| {
+            let shoot: Shoot = serde_json::from_value(shoot.clone()).unwrap();
+            grant_of_destination(&shoot, seed, Timestamp::from_second(now).unwrap()).is_some()
+        };
+        assert!(issues(&valid, "a", 99));
+        assert!(!issues(&valid, "a", 100));
+        assert!(!issues(&valid, "b", 99) && !issues(&valid, "c", 99));
+        for (field, value) in [
+            ("/metadata/uid", json!("v")),
+            ("/status/seedName", json!("c")),
+            ("/status/ownership/epoch", json!(4)),
+            ("/status/liveMigration", Value::Null),
+            ("/status/liveMigration/preparation/source", json!("c")),
+        ] {
+            let mut void = valid.clone();
+            *void.pointer_mut(field).unwrap() = value;
+            for seed in ["a", "b", "c"] {
+                assert!(!issues(&void, seed, 99), "{field} {seed}");
+            }
+        }
     }
 }
