@@ -95,9 +95,10 @@ pub struct Config {
     #[arg(long)]
     pub max_shoots: Option<u32>,
 
-    /// Lets the seed prepare for shoots of different seeds, each under a grant of garden-controller-manager.
-    /// A move without downtime of the API does not exist yet: the gardenlet prepares the namespace alone, and
-    /// removes the namespace at the end of the grant, also without this flag.
+    /// Lets the seed prepare for shoots of different seeds, each under a grant of garden-controller-manager,
+    /// and make keys for the preparation of its own shoots. A move without downtime of the API does not exist
+    /// yet: the gardenlet prepares the namespace and the Secrets of an API server, and removes the namespace
+    /// at the end of the grant, also without this flag.
     #[arg(long)]
     pub enable_preparation: bool,
 

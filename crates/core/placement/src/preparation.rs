@@ -42,7 +42,7 @@ pub fn preparation_in<'a>(shoot: &'a Shoot, seed: &str) -> Option<&'a MigrationP
     preparation(shoot).filter(|granted| granted.destination == seed)
 }
 
-/// Epoch and expiry (Unix seconds) of a grant. A grant that replaces a withdrawn grant has a later expiry.
+/// Epoch and expiry (Unix seconds) of a grant. Two grants of one epoch differ in the expiry.
 #[must_use]
 pub fn grant_id(granted: &MigrationPreparation) -> String {
     format!("{}-{}", granted.epoch, granted.expiry.0.as_second())
