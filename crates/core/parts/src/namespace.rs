@@ -136,8 +136,9 @@ pub(crate) async fn create(api: &Api<v1::Namespace>, wanted: &v1::Namespace) -> 
     created.context("could not make the shoot's namespace").map(drop)
 }
 
-/// Removes the Secrets and the mark of a preparation, and the mark of an earlier residency. A marked namespace without a Shoot in the
-/// garden, or without a grant, would be removed, with the control plane that runs in the namespace by now.
+/// Removes the Secrets and the mark of a preparation, and the mark of an earlier residency. A marked
+/// namespace without a Shoot in the garden, or without a grant, would be removed, with the control plane that
+/// runs in the namespace by now.
 async fn unmark(residency: &Residency, found: &v1::Namespace) -> Result<()> {
     let marks = [constants::LEFT_IN_EPOCH, constants::PREPARED_IN_EPOCH];
     if !marks.iter().any(|mark| found.annotations().contains_key(*mark)) {

@@ -2,8 +2,8 @@
 //!
 //! The source issues the keys while the grant is valid. The destination reads this object alone:
 //! garden-controller-manager grants `get` of the object by name, and deletes the object after the end of the
-//! grant. The object is immutable, and the name has epoch and expiry of the grant. So no seed reads keys under
-//! a different grant.
+//! grant. The object is immutable, and the name has epoch and expiry of the grant. So no seed reads keys
+//! under a different grant.
 
 use std::{sync::Arc, time::Duration};
 
@@ -48,8 +48,8 @@ impl PreparationState {
         share_keys()
     }
 
-    /// Issues the keys for the destination of this grant, in the seed of the source. An existing object stays:
-    /// each grant has an object of its own.
+    /// Issues the keys for the destination of this grant, in the seed of the source. An existing object
+    /// stays: each grant has an object of its own.
     pub async fn publish(
         garden: &Garden,
         seed: Seed,

@@ -165,8 +165,9 @@ async fn no_secret_of_a_preparation_outlasts_the_first_step_of_an_owner() -> Res
     let why = Secrets::deploy(&facts).await.unwrap_err().to_string();
     assert!(why.contains("No new one is made in its place"), "{why}");
     assert_eq!(prepared_secrets(&world).await?, BTreeSet::new());
-    // A Secret of an owner stays, and the preparation fails.
-    let own = json!({"metadata": {"name": "ca-etcd"}, "stringData": {"ca.key": "x"}});
+    // A key of an owner stays, also with the label of a preparation, and the preparation fails.
+    let labels = json!({"manager-identity": "gardenlet", PREPARED_BY_GRANT: "1-1"});
+    let own = json!({"metadata": {"name": "ca-etcd", "labels": labels}, "stringData": {"ca.key": "x"}});
     let secrets: Api<v1::Secret> = Api::namespaced(world.client(), NAMESPACE);
     let own = serde_json::from_value(own)?;
     let own = secrets.create(&PostParams::default(), &own).await?;

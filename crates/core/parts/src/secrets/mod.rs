@@ -65,10 +65,6 @@ impl Secrets {
     /// from the ShootState, derived Secrets are created from the carried Secrets (R7-40).
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<Secret> = f.residency.seed.namespaced(&f.residency.namespace);
-        // A preparation that ran beside the first step of this flow may have made a Secret since.
-        if f.operation == Operation::Restore {
-            prepared::remove_share(&f.residency).await?;
-        }
         let mut existing = f.residency.managed_secrets().await?;
         let table = config::table(&f.names);
         let lacks = table
@@ -76,6 +72,8 @@ impl Secrets {
             .any(|config| config.carried && !existing.contains_key(config.name));
         let mut carried = None;
         if f.operation == Operation::Restore || lacks {
+            // A preparation that ran beside the first step of this flow may have made a Secret since.
+            prepared::remove_share(&f.residency).await?;
             let state = f.shoot_state().await?;
             if f.operation == Operation::Restore
                 && let Some(state) = &state

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::constants::{PREPARED_BY_GRANT, SECRET_NAME};
+use api::constants::{MANAGER_IDENTITY, PREPARED_BY_GRANT, SECRET_NAME};
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
@@ -18,7 +18,7 @@ use placement::Names;
 use runtime::{Error, Result, client::Cluster, error::Explain};
 
 use super::{
-    config::{Config, PreparedShare, prepared_keys, prepared_names, table},
+    config::{Config, IDENTITY, PreparedShare, prepared_keys, prepared_names, table},
     issue::{Validity, issue},
     plan::{Existing, data_by_name},
 };
@@ -143,7 +143,7 @@ pub(crate) async fn deploy_share(residency: &Residency, share: &ShareData, grant
     Ok(())
 }
 
-/// Removes all Secrets of a preparation. A Secret without the label stays.
+/// Removes all Secrets of a preparation.
 pub(crate) async fn remove_share(residency: &Residency) -> Result<()> {
     let api: Api<Secret> = residency.seed.namespaced(&residency.namespace);
     for secret in list(&api).await? {
@@ -152,8 +152,11 @@ pub(crate) async fn remove_share(residency: &Residency) -> Result<()> {
     Ok(())
 }
 
+/// The Secrets of a preparation. A Secret of the secrets manager is a key of an owner, whatever further label
+/// the Secret has.
 async fn list(api: &Api<Secret>) -> Result<Vec<Secret>> {
-    let found = api.list(&ListParams::default().labels(PREPARED_BY_GRANT)).await;
+    let selector = format!("{PREPARED_BY_GRANT},{MANAGER_IDENTITY}!={IDENTITY}");
+    let found = api.list(&ListParams::default().labels(&selector)).await;
     let found = found.context("could not list Secrets of a preparation")?;
     Ok(found.items)
 }

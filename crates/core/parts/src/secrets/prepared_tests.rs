@@ -73,7 +73,7 @@ fn no_key_of_an_authority_is_in_a_share() {
             }
         }
     }
-    // Credentials of the cloud and of buckets have no line, and DNS credentials are in no namespace of a shoot.
+    // Credentials of the cloud and of buckets have no line, and DNS credentials are in no such namespace.
     for name in config::OF_SEED {
         assert_eq!(config::prepared_share(name), PreparedShare::Nothing, "{name}");
     }
