@@ -18,6 +18,7 @@
 //! | `named_secrets` | the Secrets that the owner of a Shoot reads |
 //! | `bounded` | the number of InternalSecrets that a ClusterRole names |
 //! | `withdrawal` | the end of all grants of a seed |
+//! | `ended_preparations` | deletes the keys of a preparation whose grant has ended |
 //! | `seen` | the cached part of a ShootState |
 
 mod bounded;
