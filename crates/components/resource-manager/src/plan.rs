@@ -138,7 +138,7 @@ pub enum Leaving {
 pub fn leaving(handling: &Handling, live: &Value, now: Timestamp) -> Leaving {
     let metadata = &live["metadata"];
     let Some(since) = metadata["deletionTimestamp"].as_str() else {
-        return if handling.kept {
+        return if handling.kept || handling.released {
             Leaving::Keep
         } else {
             Leaving::Delete

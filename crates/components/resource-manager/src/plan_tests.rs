@@ -126,6 +126,8 @@ fn an_object_is_deleted_awaited_and_in_the_end_finalized(
 fn an_object_that_is_to_be_kept_stays() {
     let kept = with(|handling| handling.kept = true);
     assert_eq!(leaving(&kept, &json!({}), Timestamp::default()), Leaving::Keep);
+    let released = with(|handling| handling.released = true);
+    assert_eq!(leaving(&released, &json!({}), Timestamp::default()), Leaving::Keep);
 }
 
 #[test]
