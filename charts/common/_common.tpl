@@ -48,6 +48,17 @@ nodeSelector:
 {{- with .values.affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
+{{- else }}
+# The loss of a node costs a single Pod where the cluster has further nodes.
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- .labels | nindent 14 }}
 {{- end }}
 {{- with .values.tolerations }}
 tolerations:
@@ -70,6 +81,40 @@ unhealthyPodEvictionPolicy: AlwaysAllow
 selector:
   matchLabels:
     {{- .labels | nindent 4 }}
+{{- end -}}
+
+{{/* A NetworkPolicy for the health port of Pods in a seed, or nothing. Users of a shoot choose addresses that
+     kube-apiserver of the shoot connects to, as for webhooks, and metrics name the shoots of all projects.
+     Input: root, name, namespace, and labels of the Pods as text. */}}
+{{- define "repot.networkPolicy" -}}
+{{- if .root.Values.networkPolicy.enabled -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- .labels | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- .labels | nindent 6 }}
+  policyTypes: [Ingress]
+  ingress:
+    - {{ include "repot.outsideOfControlPlanes" . | nindent 6 | trim }}
+      ports:
+        - protocol: TCP
+          port: {{ .root.Values.healthPort }}
+{{- end -}}
+{{- end -}}
+
+{{/* The sources of a NetworkPolicy: all namespaces without the control plane of a shoot. */}}
+{{- define "repot.outsideOfControlPlanes" -}}
+from:
+  - namespaceSelector:
+      matchExpressions:
+        - key: shoot.gardener.cloud/namespace
+          operator: DoesNotExist
 {{- end -}}
 
 {{/* The values of monitoring: an empty map where a chart has none. */}}

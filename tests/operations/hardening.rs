@@ -1,7 +1,7 @@
 //! Pods of the charts: the actions that each pod may take on the node, and the resources that each pod may
 //! use.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::programs::Desk;
 
@@ -156,7 +156,13 @@ fn gaps_of_container(container: &Value, runs: bool) -> Vec<String> {
         );
     }
     let resources = &container["resources"];
-    for amount in ["/requests/cpu", "/requests/memory", "/limits/memory"] {
+    for amount in [
+        "/requests/cpu",
+        "/requests/memory",
+        "/requests/ephemeral-storage",
+        "/limits/memory",
+        "/limits/ephemeral-storage",
+    ] {
         want(resources.pointer(amount).is_some(), amount);
     }
     if runs {
@@ -227,7 +233,60 @@ async fn several_processes_are_not_drained_at_once_and_a_single_one_blocks_no_dr
     }
 }
 
-/// The test above must be able to fail.
+/// Users of a shoot choose addresses that kube-apiserver of the shoot connects to, as for webhooks, and the
+/// metrics name the shoots of all projects.
+#[tokio::test]
+async fn control_planes_reach_no_health_port_of_a_seed() {
+    let outside = json!([{"namespaceSelector": {"matchExpressions":
+        [{"key": "shoot.gardener.cloud/namespace", "operator": "DoesNotExist"}]}}]);
+    for (chart, objects) in everything().await {
+        if chart == "garden" {
+            continue;
+        }
+        for object in objects.iter().filter(|object| object["kind"] == "Deployment") {
+            let name = &object["metadata"]["name"];
+            let policy = objects.iter().find(|policy| {
+                policy["kind"] == "NetworkPolicy"
+                    && policy["metadata"]["namespace"] == object["metadata"]["namespace"]
+                    && policy["spec"]["podSelector"] == object["spec"]["selector"]
+            });
+            let spec = &policy.unwrap_or(&Value::Null)["spec"];
+            assert_eq!(spec["policyTypes"], json!(["Ingress"]), "{chart}: {name}");
+            let container = &object["spec"]["template"]["spec"]["containers"][0];
+            let ports = container["ports"].as_array().unwrap();
+            let health = ports.iter().find(|port| port["name"] == "health").unwrap();
+            let is_health =
+                |port: &Value| port["port"] == "health" || port["port"] == health["containerPort"];
+            let mut opened = 0;
+            for rule in spec["ingress"].as_array().unwrap() {
+                if rule["ports"].as_array().unwrap().iter().any(is_health) {
+                    assert_eq!(rule["from"], outside, "{chart}: {name}");
+                    opened += 1;
+                }
+            }
+            assert_eq!(opened, 1, "{chart}: {name}");
+        }
+    }
+}
+
+/// The Pods of a process prefer different nodes, so that the loss of a node costs one Pod.
+#[tokio::test]
+async fn pods_of_a_process_prefer_different_nodes() {
+    for (chart, objects) in everything().await {
+        for object in objects.iter().filter(|object| object["kind"] == "Deployment") {
+            let affinity = &object["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"];
+            let term = &affinity["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"];
+            let name = &object["metadata"]["name"];
+            assert_eq!(term["topologyKey"], "kubernetes.io/hostname", "{chart}: {name}");
+            assert_eq!(
+                term["labelSelector"], object["spec"]["selector"],
+                "{chart}: {name}"
+            );
+        }
+    }
+}
+
+/// The test of hardened containers must be able to fail.
 #[tokio::test]
 async fn a_container_that_is_not_hardened_is_found() {
     let all = everything().await;

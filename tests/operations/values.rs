@@ -289,7 +289,10 @@ async fn scheduling_pull_secrets_and_resources_reach_the_pods_of_every_chart() {
     let mut values = fields.clone();
     values["podDisruptionBudget"] = json!({"maxUnavailable": 2});
     values["replicas"] = json!(3);
-    let resources = json!({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "2Gi"}});
+    let resources = json!({
+        "requests": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"},
+        "limits": {"memory": "2Gi", "ephemeral-storage": "2Gi"},
+    });
     values["resources"] = resources.clone();
     for chart in charts().iter().filter(|chart| *chart != "garden") {
         let (name, content) = if chart == "seed" {
