@@ -263,6 +263,14 @@ all_by_digest() {
   [ -z "$others" ] || fail "containers in $1 run images that are not of the release, or not by digest: $others"
 }
 
+# arm64_image: the proof that the suite compiles for arm64. hack/release/arm64.sh examines the program; the image has its architecture.
+arm64_image() {
+  local archive=$REPOT_CACHE/release/arm64/images/tunnel.tar
+  timeout 1500 hack/release/arm64.sh tunnel || fail "the image for arm64 could not be built; logs: $REPOT_CACHE/log/release/arm64-*.log"
+  "$ORAS" manifest fetch-config --oci-layout "$archive:$VERSION" | jq -e '.architecture == "arm64"' >/dev/null ||
+    fail "$archive is no image for arm64"
+}
+
 make_release
 check_materials
 check_signature
@@ -291,5 +299,7 @@ say "deleting the shoot"
 timed "deletion of the shoot" delete_shoot
 say "uninstalling the suite"
 timed "uninstallation" uninstall
+say "building one image for arm64"
+timed "one image for arm64" arm64_image
 printf 'release test: %s\n' "${times[@]}"
 say "release $VERSION: installed from a registry, moved a shoot, drained a seed, lost a seed, uninstalled, all images by digest"

@@ -3,6 +3,7 @@
 #   hack/release/arm64.sh [CRATE]      default: tunnel. The image is an OCI archive in $REPOT_CACHE/release/arm64
 # Debian trixie-backports has compiler and standard library for both architectures. `SUITE=NAME BACKPORTS= hack/release/arm64.sh`
 # takes all packages from a different suite.
+# For tests: RELEASE_PROFILE=dev is quick to compile.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . hack/env.sh
@@ -11,9 +12,9 @@ cd "$(dirname "$0")/../.."
 . hack/release/oci.sh
 
 SUITE=${SUITE:-trixie} BACKPORTS=${BACKPORTS-trixie-backports}
-CRATE=${1:-tunnel}
+CRATE=${1:-tunnel} PROFILE=${RELEASE_PROFILE:-release}
 TARGET=aarch64-unknown-linux-gnu
-BUILDER=repot/arm64-builder:$SUITE
+BUILDER=repot/arm64-builder:$SUITE CONTAINER=repot-arm64
 OUT=$REPOT_CACHE/release/arm64 WORK=$REPOT_CACHE/release/arm64.work LOG=$REPOT_CACHE/log/release
 ARCHITECTURE=arm64
 EPOCH=$(git log -1 --format=%ct)
@@ -51,22 +52,39 @@ compile_crate() {
   say "compiling $CRATE for $TARGET with rustc $have"
   cargo fetch --locked --target "$TARGET" --quiet
   mkdir -p "$WORK/target"
-  logged "$LOG/arm64-cargo.log" timeout 5400 docker run --rm --network none -v "$PWD:/repot:ro" -v "$home/registry:/cargo/registry" \
+  # A container does not end with the command that has started the container.
+  trap 'docker rm -f "$CONTAINER" >/dev/null 2>&1 || true' EXIT
+  trap 'exit 130' INT TERM
+  docker rm -f "$CONTAINER" >/dev/null 2>&1 || true
+  logged "$LOG/arm64-cargo.log" timeout 5400 docker run --rm --name "$CONTAINER" --network none -v "$PWD:/repot:ro" -v "$home/registry:/cargo/registry" \
     -v "$WORK/target:/target" -w /repot -e CARGO_HOME=/cargo -e CARGO_TARGET_DIR=/target \
     -e RUSTFLAGS="-C target-feature=+crt-static" -e CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     -e CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
-    "$BUILDER" cargo build --release --locked --offline --target "$TARGET" --bin "$CRATE" ||
+    "$BUILDER" cargo build --profile "$PROFILE" --locked --offline --target "$TARGET" --bin "$CRATE" ||
     fail "$CRATE does not compile for arm64; log: $LOG/arm64-cargo.log"
 }
 
+# check_program FILE: a static program for arm64.
+check_program() {
+  local machine segments
+  machine=$(LC_ALL=C readelf -hW "$1" | sed -n 's/^ *Machine: *//p')
+  [ "$machine" = AArch64 ] || fail "$1 is for ${machine:-no machine}, and not for AArch64"
+  segments=$(LC_ALL=C readelf -lW "$1")
+  case $segments in *INTERP*) fail "$1 is not static: it names a loader" ;; esac
+}
+
 hack/docker.sh up
-hack/packages.sh qemu-user-static jq
+hack/packages.sh qemu-user-static jq binutils
 hack/tools.sh oras
 mkdir -p "$LOG" "$WORK"
+# Of a run that has not ended.
+rm -rf "$WORK/layouts"
 rm -rf "$OUT" && mkdir -p "$OUT"
 builder_image
 compile_crate
-program=$WORK/target/$TARGET/release/$CRATE
+case $PROFILE in dev) folder=debug ;; *) folder=$PROFILE ;; esac
+program=$WORK/target/$TARGET/$folder/$CRATE
+check_program "$program"
 qemu-aarch64-static "$program" --help >/dev/null || fail "$program does not run on arm64"
 root=$WORK/root
 rm -rf "$root" && mkdir -p "$root/etc" "$root/tmp"
