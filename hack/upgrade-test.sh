@@ -25,7 +25,12 @@ compile "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${suite[@]}" --te
 REPOT_HOSTS=1 hack/landscape.sh up "$NAME"
 set -a && . "$STATE/landscape.env" && set +a
 say "installing release $tag"
+# The scripts of the release may print nothing for a while.
+tick "installing release $tag" 7>&- 8>&- 9>&- &
+ticker=$!
 IMAGE_TAG=$tag IMAGE_BINARIES=$previous/bin "$previous/tree/hack/install.sh" "$NAME"
+kill "$ticker" 2>/dev/null || true
+wait "$ticker" 2>/dev/null || true
 before=hack/upgrade/from-$tag.sh
 if [ -x "$before" ]; then
   say "preparing the upgrade: $before"
