@@ -1,7 +1,7 @@
 # Thin: what a target does is in hack/ and in the crates. Every target says when it is done and how long it took.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help tools generate docs check unit test bench e2e e2e-all demo demo-down images clean-caches
+.PHONY: help tools generate docs check unit test bench e2e e2e-all demo demo-push demo-down images clean-caches
 
 # $(call run,NAME,COMMANDS): the commands in the project's environment; the first that fails ends the target.
 define run
@@ -45,8 +45,11 @@ images: ## Build the suite's images
 release: ## Make a release, not pushed and not signed (VERSION=vX.Y.Z; default: the tag, else Cargo.toml; docs/operate/release.md)
 	$(call run,release,hack/release.sh $(VERSION))
 
-demo: ## Bring up a garden and two seeds, create a shoot, move it, show what was proved (BAD_CASE=1: its seed is cut off)
+demo: ## Bring up a garden and two seeds, create a shoot, move it, show what was proved (BAD_CASE=1: its seed is cut off; REPOT_REGISTRY=HOST/PATH: pull, build nothing)
 	$(call run,demo,hack/demo.sh)
+
+demo-push: ## Push what make demo has built to a registry (REGISTRY=HOST/PATH), for make demo with REPOT_REGISTRY
+	$(call run,demo-push,hack/demo-registry.sh push $(REGISTRY))
 
 demo-down: ## Remove everything that the demo brought up
 	$(call run,demo-down,hack/demo-down.sh)

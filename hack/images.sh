@@ -5,6 +5,7 @@
 # IMAGE_ALSO=PROGRAM compiles this program of the workspace in the same command.
 # IMAGE_BINARIES=DIR takes compiled binaries from DIR instead of compiling.
 # IMAGE_PROFILE=release builds optimised binaries (default: dev). IMAGE_TAG is the tag of Repot's images (default: dev).
+# REPOT_PULLED=1: all images come from a registry (hack/demo-registry.sh), and are only loaded.
 # IMAGE_FORMER_TAG=TAG gives new machines the images of a second version, too, which an earlier run has built with IMAGE_TAG=TAG.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,7 +35,7 @@ compile_own() {
   local options=(--profile "$profile") folder=$profile crate
   [ "$profile" != dev ] || folder=debug
   binaries=${IMAGE_BINARIES:-$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/$folder}
-  [ -z "${IMAGE_BINARIES:-}" ] || return 0
+  [ -z "${IMAGE_BINARIES:-}${REPOT_PULLED:-}" ] || return 0
   for crate in "${crates[@]}" ${IMAGE_ALSO:-}; do options+=(--bin "$crate"); done
   # With one test of the workspace, dependencies get the features that tests need (tokio's test-util), and `make test` compiles none
   # of them again. Optimised programs are for users, and get no such feature.
@@ -46,6 +47,7 @@ compile_own() {
 
 build_own() {
   local crate dir program
+  [ -z "${REPOT_PULLED:-}" ] || return 0
   for crate in "${crates[@]}"; do
     dir=$(stage "own-$crate")
     rmdir "$dir/bin"
@@ -129,8 +131,7 @@ load_cloud() {
     docker tag "$full" "$short"
     set -- "$@" "$short"
   done
-  # The one that containerd is told to use.
-  full=$(docker run --rm --entrypoint grep repot/machine:dev -ohE '[a-z0-9./-]+/pause:[0-9.]+' /etc/containerd/config.toml | head -n 1)
+  full=$(pause_image)
   foreign_image "$full"
   set -- "$@" "$full"
   for node in $(nodes_of "$cluster"); do

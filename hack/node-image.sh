@@ -17,6 +17,8 @@ foreign() {
   echo "$1"
 }
 
+# From a registry (hack/demo-registry.sh), with the image of machines.
+if [ -n "${REPOT_PULLED:-}" ]; then echo "${REPOT_NODE_IMAGE:?}"; exit 0; fi
 if [ -n "${REPOT_NODE_IMAGE:-}" ]; then foreign "$REPOT_NODE_IMAGE"; exit 0; fi
 
 kind_module=$(cd hack/tools && go mod download -json sigs.k8s.io/kind | jq -r .Dir)

@@ -148,6 +148,8 @@ provide() {
   built=$((built + 1))
 }
 
+# The commands of a demonstration from a registry are there already.
+[ -z "${REPOT_PULLED:-}" ] || exit 0
 mkdir -p "$REPOT_BIN/.stamps"
 [ $# -gt 0 ] || eval "set -- $ALL"
 built=0 names=$*

@@ -25,6 +25,11 @@ image_label() { docker image inspect -f '{{index .Config.Labels "repot.content"}
 # build_image TAG DIR [BUILD OPTION…]: docker build, skipped where TAG was made from the same content.
 build_image() {
   local tag=$1 dir=$2 hash base=""; shift 2
+  # From a registry: hack/demo-registry.sh.
+  if [ -n "${REPOT_PULLED:-}" ]; then
+    docker image inspect "$tag" >/dev/null 2>&1 || fail "the registry has no image $tag"
+    return
+  fi
   case "$*" in *BASE=*) base=$(docker image inspect -f '{{.Id}}' "$DEBIAN_BASE") ;; esac
   # shellcheck disable=SC2086 # none or one
   hash=$(content_hash "$dir" "$@" $base)
@@ -38,12 +43,14 @@ build_image() {
 stage() { rm -rf "${STAGE:?}/$1"; mkdir -p "$STAGE/$1/bin"; printf '%s' "$STAGE/$1"; }
 set_binaries() {
   local dir=$1 name; shift
+  [ -z "${REPOT_PULLED:-}" ] || return 0
   for name in "$@"; do cp -L "$REPOT_BIN/$name" "$dir/bin/$name"; done
 }
 
 # debian_base: the image that others take packages from; from a registry where one answers, else from the package archive.
 debian_base() {
   local root mirror
+  [ -z "${REPOT_PULLED:-}" ] || return 0
   if docker image inspect "$DEBIAN_BASE" >/dev/null 2>&1; then return; fi
   if registry_answers && timeout 120 docker pull -q debian:bookworm-slim >/dev/null 2>&1; then
     docker tag debian:bookworm-slim "$DEBIAN_BASE"
@@ -70,6 +77,11 @@ edge_image() {
   dir=$(stage "edge-${NAME:-images}")
   cp hack/images/edge/Dockerfile hack/images/closure.sh "$dir/"
   build_image repot/edge:dev "$dir" --build-arg "BASE=$DEBIAN_BASE"
+}
+
+# pause_image: the name of the image that containerd of machines starts for each Pod.
+pause_image() {
+  docker run --rm --entrypoint grep repot/machine:dev -ohE '[a-z0-9./-]+/pause:[0-9.]+' /etc/containerd/config.toml | head -n 1
 }
 
 # Asked once a run, by pulling the smallest image there is from wherever the engine pulls.

@@ -119,3 +119,63 @@ async fn a_program_without_a_complete_list_of_dependencies_ends_the_release() {
         }
     }
 }
+
+/// Pulls a demonstration. The simulated engine has all images except `$1`.
+const PULL: &str = r#"
+    mkdir -p repository bin
+    cp -r "$0/hack" "$0/Cargo.toml" repository/
+    printf '%s\n' '#!/bin/sh' >repository/hack/docker.sh
+    cat >bin/docker <<'END'
+#!/bin/sh
+case $1 in
+  pull) case $3 in *"/demo/$MISSING:"*) exit 1 ;; esac ;;
+  create) echo container ;;
+  cp)
+    mkdir -p "$3/bin" "$3/stamps"
+    for name in kind kubectl helm kubeadm etcd; do
+      echo "$name" >"$3/bin/$name"
+      echo v1.2.3 >"$3/stamps/$name"
+    done
+    echo commit >"$3/commit"
+    printf '%s\n' 'repot/gardenlet:dev gardenlet' 'repot/tunnel:dev tunnel' >"$3/images" ;;
+  tag) echo "$2 $3" >>"$TAGS" ;;
+esac
+END
+    chmod +x bin/docker
+    export PATH=$PWD/bin:$PATH REPOT_CACHE=$PWD/cache REPOT_REGISTRY=registry.example.org TAGS=$PWD/tags
+    MISSING=$1 REPOT_VERSION=v1.0.0 repository/hack/demo-registry.sh pull registry.example.org/
+    sort tags
+    cat cache/bin/kind cache/bin/.stamps/etcd cache/demo/node"#;
+
+async fn pull(missing: &str) -> ProgramOutput {
+    let desk = Desk::new().unwrap();
+    let root = root().canonicalize().unwrap();
+    let args = ["-euc", PULL, root.to_str().unwrap(), missing];
+    desk.run("bash", &args).await.unwrap()
+}
+
+/// A demonstration from a registry needs neither Rust nor Go.
+#[tokio::test]
+async fn a_demonstration_is_pulled_completely_or_refused() {
+    let said = pull("nothing").await;
+    assert!(said.success, "{said:?}");
+    let expected = "registry.example.org/demo/gardenlet:v1.0.0 repot/gardenlet:dev\n\
+                    registry.example.org/demo/tunnel:v1.0.0 repot/tunnel:dev\n\
+                    kind\nv1.2.3\nregistry.example.org/demo/node:v1.0.0\n";
+    assert_eq!(said.out, expected, "{}", said.err);
+    for (missing, sentence) in [
+        ("files", "registry.example.org has no demonstration v1.0.0"),
+        (
+            "tunnel",
+            "registry.example.org/demo/tunnel:v1.0.0 could not be pulled",
+        ),
+        (
+            "node",
+            "registry.example.org/demo/node:v1.0.0 could not be pulled",
+        ),
+    ] {
+        let said = pull(missing).await;
+        assert!(!said.success, "{missing}: {said:?}");
+        assert!(said.err.contains(sentence), "{missing}: {}", said.err);
+    }
+}

@@ -22,9 +22,22 @@ pub mod trouble;
 pub mod watched;
 pub mod writer;
 
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// The folder of the repository. A demo from a registry was compiled in a different folder: hack/demo.sh sets
+/// `REPOT_REPOSITORY` then.
+#[must_use]
+pub fn repository() -> PathBuf {
+    env::var_os("REPOT_REPOSITORY")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), PathBuf::from)
+}
+
 /// Whether to run every scenario (`make e2e-all`), and not each capability once. hack/e2e.sh sets
 /// `REPOT_E2E_SET`.
 #[must_use]
 pub fn is_every_scenario() -> bool {
-    std::env::var("REPOT_E2E_SET").is_ok_and(|set| set == "all")
+    env::var("REPOT_E2E_SET").is_ok_and(|set| set == "all")
 }

@@ -1,11 +1,11 @@
 //! Applies manifests as a user does: with `kubectl apply` under strict validation.
 
-use std::{fs, path::Path, process::Stdio};
+use std::{fs, process::Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::landscape::Landscape;
+use crate::{landscape::Landscape, repository};
 
 /// The Kubernetes version that the landscape's images have.
 pub const KUBERNETES_VERSION: &str = "1.34.4";
@@ -18,9 +18,7 @@ pub async fn apply(landscape: &Landscape, file: &str, values: &[(&str, &str)]) -
 
 /// The text of `tests/landscape/manifests/<file>`, with `${KEY}` replaced.
 pub fn text(file: &str, values: &[(&str, &str)]) -> Result<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("landscape/manifests")
-        .join(file);
+    let path = repository().join("tests/landscape/manifests").join(file);
     let mut text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     for (key, value) in values.iter().chain(&[("KUBERNETES_VERSION", KUBERNETES_VERSION)]) {
         text = text.replace(&format!("${{{key}}}"), value);

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use tokio::time::sleep;
 
-use crate::{dns, landscape::Landscape};
+use crate::{dns, landscape::Landscape, repository};
 
 /// The outside systems of a seed. Users still reach a seed that is cut off from all of these: only that makes
 /// two control planes possible.
@@ -220,7 +220,7 @@ impl Disturbed {
     }
 
     fn script(&self, words: &[&str]) -> Result<()> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../hack/landscape.sh");
+        let script = repository().join("hack/landscape.sh");
         run(Command::new(script).args(words)).with_context(|| self.seed.clone())
     }
 }
@@ -287,7 +287,7 @@ impl OwnServer {
     }
 
     fn script(&self, words: &[&str]) -> Result<()> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../hack/landscape.sh");
+        let script = repository().join("hack/landscape.sh");
         run(Command::new(script).args(words)).with_context(|| self.seed.clone())
     }
 }
