@@ -21,7 +21,7 @@ generate: ## Write generated files: crds/, chart links, drawings in docs/
 docs: ## Build the site of docs/ (Python), and check its links
 	$(call run,docs,hack/docs.sh)
 
-check: ## Format, lints, layering, language, links, generated files, charts, alerts, dependencies, packages, scripts
+check: ## Format, lints, layering, language, links, generated files, charts, scans of charts, alerts, dependencies, packages, scripts
 	$(call run,check,hack/check.sh)
 
 unit: ## Tests that start no server
