@@ -41,18 +41,20 @@ mapfile -t crates < <(printf '%s\n' $GARDEN_CRATES $SEED_CRATES $OTHER_CRATES $M
 
 # compile_programs: leaves the programs of the suite in the folder $programs.
 compile_programs() {
-  local options=() folder=$profile crate
+  local options=() environment=() folder=$profile crate
   programs=${RELEASE_PROGRAMS:-}
   [ -z "$programs" ] || return 0
   for crate in "${crates[@]}" kubectl-repot; do options+=(--bin "$crate"); done
-  # As in hack/images.sh: a quick build shares its dependencies with the tests. An optimised build has no feature for
-  # tests, and no path of this machine in its messages.
+  # As in hack/images.sh: a quick build shares its dependencies with the tests, which have no SOURCE_DATE_EPOCH: each crate that
+  # compiles C would be compiled again, with all crates above. An optimised build has no feature for tests, and no path of this
+  # machine in its messages.
   case $profile in
-    dev) folder=debug options+=(--test generated) ;;
+    dev) folder=debug options+=(--test generated) environment=(env -u SOURCE_DATE_EPOCH) ;;
     *) RUSTFLAGS+=" --remap-path-prefix=$PWD=/repot --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" ;;
   esac
   hack/packages.sh protobuf-compiler
-  compile "$LOG/cargo.log" timeout 10800 cargo auditable build --locked --workspace --profile "$profile" "${options[@]}" ||
+  compile "$LOG/cargo.log" timeout 10800 "${environment[@]}" cargo auditable build --locked --workspace --profile "$profile" \
+    "${options[@]}" ||
     fail "cargo build failed (log: $LOG/cargo.log)"
   programs=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/$folder
 }
