@@ -100,15 +100,17 @@ END
   wait_for 30 "the registry answers (see $REPOT_CACHE/log/release-registry.log)" curl -sf -m 3 "http://$REGISTRY/v2/"
 }
 
-# know_registry NODE: containerd of a kind node asks the registry without TLS. Reads nothing from standard input, because the caller
-# reads the numbers of the nodes from there.
+# know_registry NODE: containerd of a kind node asks the registry without TLS. containerd 1.6 refuses a hosts.toml without a host, and
+# then asks with TLS. Reads nothing from standard input, because the caller reads the numbers of the nodes from there.
 know_registry() {
   docker exec "$1" sh -euc "
     mkdir -p '/etc/containerd/certs.d/$REGISTRY'
-    printf 'server = \"http://$REGISTRY\"\n' >'/etc/containerd/certs.d/$REGISTRY/hosts.toml'
+    printf '%s\n' 'server = \"http://$REGISTRY\"' '[host.\"http://$REGISTRY\"]' 'capabilities = [\"pull\", \"resolve\"]' \
+      >'/etc/containerd/certs.d/$REGISTRY/hosts.toml'
     grep -q config_path /etc/containerd/config.toml || printf '%s\n' '[plugins.\"io.containerd.grpc.v1.cri\".registry]' \
       '  config_path = \"/etc/containerd/certs.d\"' >>/etc/containerd/config.toml
     systemctl restart containerd"
+  wait_for 60 "containerd of $1 answers again" docker exec "$1" ctr version
 }
 
 push() {

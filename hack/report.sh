@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a landscape looks like when something failed: objects of the suite, pods that are not well, last log lines; of each
+# What a landscape looks like when something failed: objects of the suite, pods that are not well, last log lines, warnings; of each
 # shoot what its controller managers were told, what they say, and who holds its locks.
 #   hack/report.sh NAME
 set -uo pipefail
@@ -49,6 +49,10 @@ trap 'rm -rf "$scratch"' EXIT
     done
   done
   look garden get shoots -A -o jsonpath='{range .items[*]}shoot {.metadata.namespace} {.metadata.name}{"\n"}{end}' >"$scratch/shoots"
+  for cluster in $CLUSTERS; do
+    echo "--- warnings of $cluster"
+    look "$cluster" get events -A --field-selector type=Warning --sort-by=.lastTimestamp | tail -n 12
+  done
   while read -r kind namespace shoot; do
     [ "$kind" != shoot ] || locks_of "$namespace" "$shoot" </dev/null
   done <"$scratch/shoots"
