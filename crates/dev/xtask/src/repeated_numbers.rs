@@ -16,6 +16,9 @@ const PAGE: &str = "docs/understand/ownership.md";
 const GARDENLET: &str = "crates/core/gardenlet/src/config.rs";
 const GARDENLET_VALUES: &str = "charts/gardenlet/values.yaml";
 const SHOOT_STATE_PAGE: &str = "docs/understand/shoot-state.md";
+const MACHINE_TIMING: &str = "crates/components/machine-controllers/src/context.rs";
+const WORKERS: &str = "crates/core/api/src/gardencore/shoot/workers.rs";
+const MACHINES_PAGE: &str = "docs/understand/machines.md";
 const EDGE: &str = "charts/seed/files/haproxy.cfg";
 const EDGE_FENCE: &str = "charts/seed/files/fence.lua";
 
@@ -126,7 +129,7 @@ const OWNER_CHECKS: [(&str, &[RepeatedAt]); 7] = [
 ];
 
 /// Further numbers, by name.
-const NUMBERS: [(&str, &[RepeatedAt]); 9] = [
+const NUMBERS: [(&str, &[RepeatedAt]); 12] = [
     (
         "seconds of silence after which a seed is unknown",
         &[
@@ -225,6 +228,36 @@ const NUMBERS: [(&str, &[RepeatedAt]); 9] = [
             ),
             (GARDENLET_VALUES, "shootStateSyncPeriod: #m\n"),
             (SHOOT_STATE_PAGE, "`--shoot-state-sync-period` | #m |"),
+        ],
+    ),
+    (
+        "minutes for which a machine may be unhealthy",
+        &[
+            (MACHINE_TIMING, "            health: Duration::from_secs(# * 60)"),
+            (WORKERS, "be unhealthy before replacement. Default: #m."),
+            (MACHINES_PAGE, "`healthTimeout` (#m)"),
+        ],
+    ),
+    (
+        "minutes until a machine joins",
+        &[
+            (
+                MACHINE_TIMING,
+                "            creation: Duration::from_secs(# * 60)",
+            ),
+            (WORKERS, "Longest time until a machine joins. Default: #m."),
+            (MACHINES_PAGE, "`creationTimeout` (#m)"),
+        ],
+    ),
+    (
+        "hours for pods to leave a machine",
+        &[
+            (
+                MACHINE_TIMING,
+                "            drain: Duration::from_secs(# * 60 * 60)",
+            ),
+            (WORKERS, "Longest time for pods to leave a node. Default: #h."),
+            (MACHINES_PAGE, "`drainTimeout` (#h)"),
         ],
     ),
 ];
