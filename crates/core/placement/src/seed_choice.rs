@@ -2,6 +2,9 @@
 //! and CloudProfile. A takeover ignores taints and selectors, as the shoot would be lost without the
 //! takeover. A destination in deletion is refused for a takeover, too, by `judge` in
 //! `crates/core/garden-controller-manager/src/shoot_migration/preflight.rs`.
+//!
+//! Policy `charts/garden/files/policies/shoot-seed-choice.yaml` repeats the rules of Shoot and Seed for a new
+//! Shoot that names a seed. `policies/seeds.rs` in the tests of garden-controller-manager compares the two.
 
 use api::gardencore::{CloudProfile, Seed, Shoot, shoot::SeedSelector};
 use kube::{

@@ -2,6 +2,7 @@
 
 use api::gardencore::{Project, Seed, Shoot, seed::ShootNetworks};
 use kube::Api;
+use placement::seed_choice;
 use serde_json::{Value, json};
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
@@ -327,7 +328,8 @@ pub async fn a_gardenlet_changes_no_owner_checks(garden: &Garden) {
     allowed(garden.patch(&gardenlet, "fenced", note).await);
 }
 
-/// A taint keeps new shoots away; shoots that are on the seed stay.
+/// A taint keeps new shoots away; shoots that are on the seed stay. `seed_choice::obstacle` agrees with the
+/// policy in each case.
 pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden) {
     bring_hosting_seed(garden).await;
     let (seeds, shoots): (Api<Seed>, Api<Shoot>) =
@@ -348,27 +350,40 @@ pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden
     let create = |spec: Value| garden.apply(&shoots, "guest", make("guest", &spec));
     let tolerations =
         |value: &str| json!([{"key": "protected", "value": "any"}, {"key": "tier", "value": value}]);
-    refused(
-        create(json!({})).await,
-        "has the taint protected, which the shoot does not tolerate",
-    );
-    refused(
-        create(json!({"tolerations": tolerations("iron")})).await,
-        "has the taint tier=gold",
-    );
     let select = |selector: Value| json!({"tolerations": tolerations("gold"), "seedSelector": selector});
-    for selector in [
+    let selectors = [
         json!({"matchLabels": {"kind": "core"}}),
         json!({"matchExpressions": [{"key": "kind", "operator": "In", "values": ["core"]}]}),
         json!({"matchExpressions": [{"key": "kind", "operator": "NotIn", "values": ["edge"]}]}),
         json!({"matchExpressions": [{"key": "kind", "operator": "DoesNotExist"}]}),
         json!({"matchExpressions": [{"key": "other", "operator": "Exists"}]}),
         json!({"providerTypes": ["aws"]}),
-    ] {
-        refused(create(select(selector)).await, "does not match spec.seedSelector");
+    ];
+    let mut refusals = vec![
+        (
+            json!({}),
+            "has the taint protected, which the shoot does not tolerate",
+        ),
+        (
+            json!({"tolerations": tolerations("iron")}),
+            "has the taint tier=gold",
+        ),
+    ];
+    refusals.extend(selectors.map(|selector| (select(selector), "does not match spec.seedSelector")));
+    let hosting = seeds.get("hosting").await.unwrap();
+    let obstacle = |spec: &Value| {
+        let shoot: Shoot = serde_json::from_value(make("guest", spec)).unwrap();
+        seed_choice::obstacle(&shoot, &hosting, None)
+    };
+    for (spec, words) in refusals {
+        let (_, sentence) = obstacle(&spec).unwrap();
+        assert!(sentence.contains(words), "{sentence}");
+        refused(create(spec).await, words);
     }
-    allowed(create(select(json!({"matchLabels": {"kind": "edge"}, "providerTypes": ["*"],
-        "matchExpressions": [{"key": "kind", "operator": "In", "values": ["edge"]}, {"key": "other", "operator": "NotIn", "values": ["x"]}]}))).await);
+    let fitting = select(json!({"matchLabels": {"kind": "edge"}, "providerTypes": ["*"],
+        "matchExpressions": [{"key": "kind", "operator": "In", "values": ["edge"]}, {"key": "other", "operator": "NotIn", "values": ["x"]}]}));
+    assert_eq!(obstacle(&fitting), None);
+    allowed(create(fitting).await);
     let edited = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"purpose": "testing"}});
     allowed(garden.patch(&shoots, "early", edited).await);
 }

@@ -53,7 +53,9 @@ impl Backups {
         PartTask::new("Creating ETCD Snapshot before etcd sleeps", BUCKET, |input| {
             Box::pin(Self::take_snapshot_before_sleep(input))
         });
-    /// [`Self::take_final_snapshot`], as a task.
+    /// [`Self::take_final_snapshot`], as a task. With owner checks, `OwnerRecord::WITHDRAW` already starts
+    /// the snapshot (R17-50). So a new check before the snapshot comes after `Writers` and before
+    /// `Departure::SEAL`.
     pub const TAKE_FINAL_SNAPSHOT: PartTask<Facts, ProvenEnd> =
         PartTask::exchanging("Creating ETCD Snapshot", BUCKET, |input, end| {
             Box::pin(Self::take_final_snapshot(input, end))
