@@ -129,7 +129,7 @@ const OWNER_CHECKS: [(&str, &[RepeatedAt]); 7] = [
 ];
 
 /// Further numbers, by name.
-const NUMBERS: [(&str, &[RepeatedAt]); 12] = [
+const NUMBERS: [(&str, &[RepeatedAt]); 13] = [
     (
         "seconds of silence after which a seed is unknown",
         &[
@@ -258,6 +258,23 @@ const NUMBERS: [(&str, &[RepeatedAt]); 12] = [
             ),
             (WORKERS, "Longest time for pods to leave a node. Default: #h."),
             (MACHINES_PAGE, "`drainTimeout` (#h)"),
+        ],
+    ),
+    (
+        "GiB of the database of an etcd without a quota",
+        &[
+            (
+                "crates/components/etcd-druid/src/wanted/mod.rs",
+                "QUOTA_BYTES: u64 = # << 30;",
+            ),
+            (
+                "crates/components/etcd-druid/src/status/condition.rs",
+                "self.quota.map_or(\"#Gi\"",
+            ),
+            (
+                "crates/core/api/src/druid/etcd_config.rs",
+                "database, in bytes. Default: #Gi.",
+            ),
         ],
     ),
 ];
