@@ -1,4 +1,11 @@
 //! Decisions without a client: the objects to delete, and the body to send for an object that exists or not.
+//!
+//! | function | decides |
+//! |---|---|
+//! | [`unwanted`] | which objects of an earlier application are deleted |
+//! | [`step`] | the change of an object, by the manifest and by the object in the cluster |
+//! | [`leaving`] | the deletion of an object, by the object in the cluster |
+//! | [`overwrite`] | the removal of foreign labels and annotations |
 
 use std::{collections::BTreeSet, time::Duration};
 
