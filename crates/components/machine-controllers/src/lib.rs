@@ -2,15 +2,15 @@
 //! brings the driver and calls [`process::start`]. docs/understand/machines.md describes the life of a
 //! Machine, with the reasons.
 //!
-//! | controller ([`NAMES`]) | purpose |
-//! |---|---|
-//! | `machine-deployment` | a set for each template, and the rolling update to the next template |
-//! | `machine-set` | the requested number of Machines from a template |
-//! | `machine` | the instance, the Node, health, drain, deletion |
-//! | `machine-class` | keeps a class for as long as a Machine needs the class |
-//! | `machine-safety` | deletes instances that certainly have no Machine |
+//! | module | controller ([`NAMES`]) | purpose |
+//! |---|---|---|
+//! | `machine_deployment` | `machine-deployment` | a set for each template, and the rolling update to the next template |
+//! | `machine_set` | `machine-set` | the requested number of Machines from a template |
+//! | `machine` | `machine` | the instance, the Node, health, drain, deletion |
+//! | `machine_class` | `machine-class` | keeps a class for as long as a Machine needs the class |
+//! | `safety` | `machine-safety` | deletes instances that certainly have no Machine |
 //!
-//! The controllers are the folders of these names. Shared files:
+//! Shared files:
 //!
 //! | file | content |
 //! |---|---|

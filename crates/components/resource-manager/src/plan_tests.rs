@@ -127,7 +127,10 @@ fn an_object_that_is_to_be_kept_stays() {
     let kept = with(|handling| handling.kept = true);
     assert_eq!(leaving(&kept, &json!({}), Timestamp::default()), Leaving::Keep);
     let released = with(|handling| handling.released = true);
-    assert_eq!(leaving(&released, &json!({}), Timestamp::default()), Leaving::Keep);
+    assert_eq!(
+        leaving(&released, &json!({}), Timestamp::default()),
+        Leaving::Keep
+    );
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! | `issue` | creates keys, certificates, tokens and files, with the validity |
 //! | `signing_key` | the key for tokens of service accounts |
 //! | `carried` | puts Secrets of the ShootState back |
+//! | `prepared` | the keys that a preparation shares with the destination |
 //! | `expiry` | the end of validity as a metric |
 
 mod carried;

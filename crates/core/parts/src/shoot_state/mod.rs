@@ -20,7 +20,7 @@
 //! | `unfit` | state that no further seed can restore |
 //! | `left_out` | constraint `ShootStateComplete`; `sentences`: bounded texts |
 //! | `overlay` | merges the present pieces with the earlier pieces |
-//! | `writer` | writes pieces into the ShootState, or into chunks |
+//! | `writer` | writes pieces into the ShootState, or into chunks; `float_bytes`: the bytes of floats |
 //! | `place` | the ShootState and the InternalSecrets of a shoot |
 //! | `chunk` | splits a text into chunks; `chunk_name`: names and owners of chunks |
 //! | `leftovers` | deletes chunks that are no longer needed |
