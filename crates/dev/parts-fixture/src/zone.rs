@@ -91,7 +91,7 @@ impl Zone {
         };
     }
 
-    /// Answers one question for the epoch and one for the identity, and then has the epoch before without an
+    /// Answers a single question for the epoch and for the identity, and then has the epoch before without an
     /// identity. `zone`: the zone of the server.
     pub fn says_once(&self, identity: &str, epoch: i64, zone: &str) {
         let last = Content {

@@ -28,7 +28,7 @@ fn read(chart: &str, file: &str) -> Result<String> {
 
 /// The errors of a process about its flags at the bounds of the values of its chart. A process that refuses
 /// such a flag does not start with values that Helm accepts. `needed`: the name of the process, and the flags
-/// without which the process does not start.
+/// that the process needs for its start.
 ///
 /// # Errors
 /// The chart has no Deployment or no schema, or too few values with bounds.

@@ -121,7 +121,7 @@ pub(super) async fn plan(
     Ok((plan, work))
 }
 
-/// The drain needs an answer about at least one shoot.
+/// The drain needs an answer about at least a single shoot.
 ///
 /// # Errors
 /// No answer, with the reason of the first shoot.

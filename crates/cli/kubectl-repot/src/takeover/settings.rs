@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The time for which a takeover that makes progress is the trial, or holds a lane. Several times the
+/// The longest time that a takeover with progress is the trial, or holds a lane. Several times the
 /// duration of the takeover of a small shoot. A shoot with large backups takes longer.
 pub const LANE_WITHIN: Duration = Duration::from_secs(240);
 
@@ -17,7 +17,7 @@ pub struct TakeoverSettings<'a> {
     pub approval: Option<&'a str>,
     /// Shoots of the seed that are left out, as `NAMESPACE/NAME`.
     pub excluded: &'a [String],
-    /// The time since the request for which a takeover of a seed's shoot holds a lane ([`LANE_WITHIN`]).
+    /// The longest time since the request that a takeover of a seed's shoot holds a lane ([`LANE_WITHIN`]).
     pub lane_within: Duration,
     /// The bound of the wait for the end of each takeover, if the caller waits.
     pub wait: Option<Duration>,

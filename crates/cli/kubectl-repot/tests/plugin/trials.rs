@@ -25,7 +25,7 @@ const GONE: &str = "seed-gone";
 const BURIED: &str = "seed-buried";
 const RUINED: &str = "seed-ruined";
 
-/// Far below the time without progress after which a takeover stalls.
+/// Far below the time without progress that makes a takeover stall.
 const BRIEF: Duration = Duration::from_secs(2);
 
 /// The trial of a hostile project fails for as long as the command waits, and holds up no further project.
