@@ -23,6 +23,7 @@
 //! | `silence` | reports a seed that hangs while a command waits |
 //! | `check` | whether an installation is as needed |
 //! | `version`, `diagnose` | versions of the garden, and a bundle for a report |
+//! | `hint` | commands that messages name as the next step |
 //! | `history` | the duration of former moves |
 //! | `generate` | completions of shells and the page for man |
 //! | `age`, `table` | times and tables as text |
@@ -42,6 +43,7 @@ pub mod failure;
 pub mod flags;
 pub mod follow;
 pub mod generate;
+pub mod hint;
 pub mod history;
 pub mod moves;
 pub mod plan;

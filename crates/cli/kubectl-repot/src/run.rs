@@ -18,6 +18,7 @@ use crate::{
     failure::Failure,
     flags::{Command, Drain, Flags, Output, Takeover, Wait},
     generate::{completion, man, offered_words},
+    hint::command_line,
     moves::{answer, effect_of_cancellation, request_cancellation, request_move, wait_for_arrival},
     plan::plan,
     session::Session,
@@ -139,9 +140,11 @@ async fn move_shoot(session: &Session, name: &str, seed: &str, wait: Wait) -> Re
     let done = if wait.wait {
         format!("Shoot {name} is on seed {seed}.")
     } else {
+        let [show, withdraw] = ["status", "cancel"]
+            .map(|command| command_line(&format!("{command} {name}"), Some(session.namespace())));
         format!(
-            "The move of shoot {name} to seed {seed} is requested. `kubectl repot status {name}` shows the progress, and `kubectl repot \
-             cancel {name}` cancels the move until status.seedName changes."
+            "The move of shoot {name} to seed {seed} is requested. {show} shows the progress, and {withdraw} cancels the move until \
+             status.seedName changes."
         )
     };
     finish(session, &moved, seed, wait, &done).await

@@ -6,7 +6,10 @@ use std::{
     pin::pin,
 };
 
-use api::{constants::condition::GARDENLET_READY, meta::find_condition};
+use api::{
+    constants::condition::GARDENLET_READY,
+    meta::{Condition, ConditionStatus, find_condition},
+};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{
@@ -82,16 +85,48 @@ async fn describe_seed(session: &Session, seed: Option<&str>) -> String {
             let status = seed.status.as_ref();
             let ready = status.and_then(|status| find_condition(&status.conditions, GARDENLET_READY));
             match ready {
-                Some(ready) => format!(
-                    "condition {GARDENLET_READY} of Seed {name} is {:?}: {}",
-                    ready.status,
-                    one_line(&ready.message)
-                ),
+                Some(ready) => describe_condition(name, ready),
                 None => format!("Seed {name} has never reported (condition {GARDENLET_READY})"),
             }
         }
         Ok(SeedReading::Missing) => format!("Seed {name} does not exist any more"),
         Ok(SeedReading::Unreadable(why)) => why,
         Err(failure) => failure.to_string(),
+    }
+}
+
+/// The condition of the Seed. A long step in a seed that lives is no reason for a takeover.
+fn describe_condition(name: &str, ready: &Condition) -> String {
+    let verdict = match ready.status {
+        ConditionStatus::True => "the seed lives, and a step takes long; ",
+        _ => "",
+    };
+    format!(
+        "{verdict}condition {GARDENLET_READY} of Seed {name} is {:?}: {}",
+        ready.status,
+        one_line(&ready.message)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_a_seed_that_lives_is_said_to_live() {
+        for (status, lives) in [("'True'", true), ("'False'", false), ("Unknown", false)] {
+            let yaml = format!(
+                "{{type: {GARDENLET_READY}, status: {status}, reason: r, message: m, \
+                 lastTransitionTime: 2026-01-01T00:00:00Z, lastUpdateTime: 2026-01-01T00:00:00Z}}"
+            );
+            let ready: Condition = serde_yaml_ng::from_str(&yaml).unwrap();
+            let sentence = describe_condition("seed-a", &ready);
+            assert_eq!(sentence.starts_with("the seed lives"), lives, "{sentence}");
+            assert!(
+                sentence.contains("condition GardenletReady of Seed seed-a is"),
+                "{sentence}"
+            );
+        }
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     edit::edit,
     failure::Failure,
     follow::{Report, follow},
+    hint::command_line,
     moves::{fails_on_the_way, request_move, wait_for_arrival, wait_for_stall},
     session::Session,
     takeover::FAILED_PROJECTS,
@@ -228,8 +229,11 @@ impl Drain<'_> {
 /// The hint about a request that was not taken back.
 fn stays_requested(shoot: &Shoot) -> String {
     format!(
-        "the move stays requested: `kubectl repot cancel {}` takes the request back",
-        shoot.name_any()
+        "the move stays requested: {} takes the request back",
+        command_line(
+            &format!("cancel {}", shoot.name_any()),
+            shoot.namespace().as_deref()
+        )
     )
 }
 

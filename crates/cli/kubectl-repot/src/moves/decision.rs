@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use placement::{Journey, journey};
 use serde_json::json;
 
-use crate::{edit::Edit, failure::Failure};
+use crate::{edit::Edit, failure::Failure, hint::command_line};
 
 /// The edit that moves the shoot to the seed. The policies of the garden decide whether the user may move the
 /// shoot at this moment; the sentences of the policies reach the user.
@@ -36,9 +36,9 @@ pub fn decide_move(shoot: &Shoot, seed: &str) -> Result<Edit, Failure> {
     }
     if acting == seed {
         return Err(Failure::refused(format!(
-            "shoot {name} is still on seed {seed} and is to move to seed {}: `kubectl repot cancel {name}` keeps the shoot on seed \
-             {seed}",
-            wanted.unwrap_or_default()
+            "shoot {name} is still on seed {seed} and is to move to seed {}: {} keeps the shoot on seed {seed}",
+            wanted.unwrap_or_default(),
+            command_line(&format!("cancel {name}"), shoot.namespace().as_deref())
         )));
     }
     Ok(Edit::Patch(json!({"spec": {"seedName": seed}})))
@@ -106,7 +106,8 @@ fn after_no_return(shoot: &Shoot, acting: &str) -> String {
     let name = shoot.name_any();
     let former = former_owner(shoot);
     let back = former.map_or_else(String::new, |former| {
-        format!(", then move the shoot back with `kubectl repot move {name} {former}`")
+        let command = command_line(&format!("move {name} {former}"), shoot.namespace().as_deref());
+        format!(", then move the shoot back with {command}")
     });
     format!(
         "the point of no return has passed: shoot {name} was handed over to seed {acting} (status.seedName), and no other seed may begin \
@@ -198,6 +199,19 @@ mod tests {
                 "{last}: {why}"
             );
         }
+    }
+
+    #[test]
+    fn the_next_command_names_the_namespace_of_the_shoot() {
+        let mut leaving = shoot("b", "a", "Migrate Processing", "");
+        let mut arrived = shoot("b", "b", "Migrate Succeeded", HANDED_OVER);
+        for shoot in [&mut leaving, &mut arrived] {
+            shoot.metadata.namespace = Some("garden-dev".to_owned());
+        }
+        let why = decide_move(&leaving, "a").unwrap_err().to_string();
+        assert!(why.contains("`kubectl repot cancel demo -n garden-dev`"), "{why}");
+        let why = decide_cancellation(&arrived).unwrap_err().to_string();
+        assert!(why.contains("`kubectl repot move demo a -n garden-dev`"), "{why}");
     }
 
     #[test]

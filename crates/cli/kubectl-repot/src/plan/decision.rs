@@ -13,7 +13,9 @@ use placement::{Journey, journey};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{edit::Edit, failure::Failure, follow::Step, history::FormerMoves, terminal::one_line};
+use crate::{
+    edit::Edit, failure::Failure, follow::Step, hint::command_line, history::FormerMoves, terminal::one_line,
+};
 
 /// Above the difference between the clocks of the caller and of the garden.
 const RECENT: SignedDuration = SignedDuration::from_secs(60);
@@ -72,8 +74,8 @@ pub fn ask(shoot: &Shoot, seed: &str) -> Result<Edit, Failure> {
     }
     if journey(shoot) != Journey::Settled {
         return Err(Failure::refused(format!(
-            "shoot {name} is on the way between two seeds, and the garden answers after the arrival: `kubectl repot status {name}` \
-             shows the progress"
+            "shoot {name} is on the way between two seeds, and the garden answers after the arrival: {} shows the progress",
+            command_line(&format!("status {name}"), shoot.namespace().as_deref())
         )));
     }
     match shoot.annotations().get(MIGRATION_DRY_RUN) {

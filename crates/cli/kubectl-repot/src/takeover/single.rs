@@ -19,6 +19,7 @@ use crate::{
     events::{events_of_garden, newest},
     failure::Failure,
     follow::{Report, follow},
+    hint::command_line,
     moves::wait_for_arrival,
     session::Session,
 };
@@ -62,8 +63,8 @@ pub async fn take_over_shoot(
         _ => format!("Seed {} takes the shoot over", shown.to),
     };
     let text = format!(
-        "{text}{end}. `kubectl repot status {}` shows the state.\n",
-        shown.shoot
+        "{text}{end}. {} shows the state.\n",
+        command_line(&format!("status {}", shown.shoot), Some(shown.namespace.as_str()))
     );
     Ok(Answer::new(text, &json!({"report": shown, "requested": true})))
 }
@@ -175,8 +176,10 @@ pub(super) async fn carry_out(
 fn still_requested(failure: Failure, shown: &TakeoverReport) -> Failure {
     failure.with_hint(&format!(
         "spec.seedName still names seed {}, so the move stays requested, and an open request can be granted later: \
-         `kubectl repot cancel {}` keeps the shoot on seed {}",
-        shown.to, shown.shoot, shown.from
+         {} keeps the shoot on seed {}",
+        shown.to,
+        command_line(&format!("cancel {}", shown.shoot), Some(shown.namespace.as_str())),
+        shown.from
     ))
 }
 
