@@ -10,85 +10,9 @@ use testkit::{ControlPlane, PlayedKubelet, eventually};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::documents::{self, Cluster, Documented};
+use crate::not_run::NOT_RUN;
 use crate::programs::{Desk, ProgramOutput};
 use crate::states;
-
-/// Commands that are not run, and why. Each must stand in the documentation.
-const NOT_RUN: &[(&str, &str)] = &[
-    (
-        r#"kubectl -n garden-dev patch shoot demo --type=merge -p '{"metadata":{"finalizers":null}}'"#,
-        "the Shoot ends, and later commands need the Shoot",
-    ),
-    (
-        r#"kubectl patch seed seed-a --type=merge -p '{"metadata":{"finalizers":null}}'"#,
-        "the Seed has no finalizer here, so it is gone already",
-    ),
-    (
-        r#"kubectl -n garden-dev get secret demo.kubeconfig -o jsonpath='{.data.kubeconfig}' | base64 -d >"$kubeconfig""#,
-        "the gardenlet writes this Secret, and no gardenlet runs here",
-    ),
-    (
-        r#"kubectl -n garden-dev get secret demo.kubeconfig --show-managed-fields -o jsonpath='{range .metadata.managedFields[*]}{.time} {.manager}{"\n"}{end}'"#,
-        "the gardenlet writes this Secret, and no gardenlet runs here",
-    ),
-    (
-        "kubectl -n garden-dev edit shoot demo --subresource=status",
-        "an editor needs a terminal",
-    ),
-    (
-        "kubectl -n shoot--dev--demo logs deploy/kube-controller-manager",
-        "logs are read from a kubelet",
-    ),
-    (
-        "kubectl -n extension-provider-local logs deploy/provider-local",
-        "logs are read from a kubelet",
-    ),
-    (
-        "kubectl -n kube-system get pods -l k8s-app=tunnel-agent -o wide",
-        "they are pods of a shoot with nodes",
-    ),
-    (
-        "kubectl -n kube-system get pods -l k8s-app=api-proxy -o wide",
-        "they are pods of a shoot with nodes",
-    ),
-    (
-        "kubectl -n default get endpointslice kubernetes",
-        "it is an object of a shoot with nodes",
-    ),
-    (
-        "kubectl -n kube-system get pods -l k8s-app=tunnel-agent",
-        "they are pods of a shoot with nodes",
-    ),
-    (
-        r#"helm upgrade --install garden "oci://$registry/charts/garden" --version "$version" -n garden --create-namespace -f docs/operate/examples/garden.values.yaml"#,
-        "hack/release-test.sh installs a release from a registry",
-    ),
-    (
-        r#"helm upgrade --install seed "oci://$registry/charts/seed" --version "$version" -n garden -f "docs/operate/examples/$seed.values.yaml""#,
-        "hack/release-test.sh installs a release from a registry",
-    ),
-    (
-        "helm rollback seed -n garden",
-        "tests/e2e_upgrade.rs rolls a seed back, and later commands need the present charts",
-    ),
-    (
-        "helm registry login registry.example.org",
-        "there is no registry with a login",
-    ),
-    (
-        "kubectl krew install --manifest=plugin/krew.yaml --archive=plugin/kubectl-repot-v0.1.0-linux-amd64.tar.gz",
-        "krew is a program of third parties",
-    ),
-    (
-        r#"kubectl auth can-i patch seeds --as="$user" --as-group=gardener.cloud:system:seeds --as-group=system:authenticated"#,
-        "kubectl fails with the expected answer",
-    ),
-    (
-        r#"kubectl -n "$namespace" get secret "$1" -o json |"#,
-        "it is a line of a function",
-    ),
-    ("kubectl replace --force -f -", "it is a line of a function"),
-];
 
 /// What somebody who looks must find in the answer: which seed, what was done last, how far.
 const SHOWS: &[(&str, &[&str])] = &[
@@ -127,11 +51,16 @@ const SHOWS_NOTHING: &[&str] = &[
     // The namespaces of projects and of control planes here have no labels.
     "kubectl get namespaces -l project.gardener.cloud/name -L pod-security.kubernetes.io/enforce",
     "kubectl get namespaces -l gardener.cloud/role=shoot",
+    // The gardenlet, which does not run here, writes the room of the seed.
+    "kubectl get seed seed-b -o jsonpath='{.status.allocatable.shoots}'",
 ];
 
 /// Commands whose answer must be empty: the steps before have removed each object.
 const NOTHING_LEFT: &[&str] =
     &["kubectl -n garden-dev get rolebindings -l 'gardener.cloud/role!=seed-rights'"];
+
+/// The request of a takeover in a single write.
+const REQUEST_OF_TAKEOVER: &str = r#"kubectl -n garden-dev patch shoot demo --type merge -p '{"metadata":{"annotations":{"shoot.gardener.cloud/force-restore":"true"}},"spec":{"seedName":"seed-b"}}'"#;
 
 /// What a command must leave in the Shoot, and where. The first ones are those of the runbook for a dead
 /// seed.
@@ -142,10 +71,11 @@ const LEAVES: &[(&str, &str, &str)] = &[
         "seed-b",
     ),
     (
-        "kubectl -n garden-dev annotate shoot demo shoot.gardener.cloud/force-restore=true",
+        REQUEST_OF_TAKEOVER,
         "/metadata/annotations/shoot.gardener.cloud~1force-restore",
         "true",
     ),
+    (REQUEST_OF_TAKEOVER, "/spec/seedName", "seed-b"),
     (
         "kubectl -n garden-dev annotate --overwrite shoot demo shoot.gardener.cloud/force-restore=source-is-off",
         "/metadata/annotations/shoot.gardener.cloud~1force-restore",

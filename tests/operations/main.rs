@@ -12,6 +12,7 @@ mod hardening;
 mod lessons;
 mod manifests;
 mod monitoring;
+mod not_run;
 mod programs;
 mod progress;
 mod releases;

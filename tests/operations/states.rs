@@ -50,6 +50,7 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
     vec![
         ("certificate approve", Cluster::Garden, certificate_request()),
         ("wait \"seed/", Cluster::Garden, ready_seed()),
+        ("get lease seed-a", Cluster::Garden, lease_of_seed()),
         (
             "patch seed seed-a --subresource=status",
             Cluster::Garden,
@@ -130,6 +131,13 @@ fn certificate_request() -> Value {
         "metadata": {"name": "gardenlet-seed-a"},
         "spec": {"request": CERTIFICATE_REQUEST, "signerName": "kubernetes.io/kube-apiserver-client",
             "usages": ["client auth"]}})
+}
+
+/// The Lease that the gardenlet of seed-a, which does not run here, renews.
+fn lease_of_seed() -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "seed-a", "namespace": "gardener-system-seed-lease"},
+        "spec": {"holderIdentity": "seed-a", "leaseDurationSeconds": 40, "renewTime": "2026-01-01T00:00:00.000000Z"}})
 }
 
 /// The Seed `seed-a` as its gardenlet, which does not run here, registers the Seed and reports on the seed.

@@ -1,0 +1,78 @@
+//! The documented commands that the test of commands leaves out.
+
+/// Commands that are not run, and why. Each must stand in the documentation.
+pub const NOT_RUN: &[(&str, &str)] = &[
+    (
+        r#"kubectl -n garden-dev patch shoot demo --type=merge -p '{"metadata":{"finalizers":null}}'"#,
+        "the Shoot ends, and later commands need the Shoot",
+    ),
+    (
+        r#"kubectl patch seed seed-a --type=merge -p '{"metadata":{"finalizers":null}}'"#,
+        "the Seed has no finalizer here, so it is gone already",
+    ),
+    (
+        r#"kubectl -n garden-dev get secret demo.kubeconfig -o jsonpath='{.data.kubeconfig}' | base64 -d >"$kubeconfig""#,
+        "the gardenlet writes this Secret, and no gardenlet runs here",
+    ),
+    (
+        r#"kubectl -n garden-dev get secret demo.kubeconfig --show-managed-fields -o jsonpath='{range .metadata.managedFields[*]}{.time} {.manager}{"\n"}{end}'"#,
+        "the gardenlet writes this Secret, and no gardenlet runs here",
+    ),
+    (
+        "kubectl -n garden-dev edit shoot demo --subresource=status",
+        "an editor needs a terminal",
+    ),
+    (
+        "kubectl -n shoot--dev--demo logs deploy/kube-controller-manager",
+        "logs are read from a kubelet",
+    ),
+    (
+        "kubectl -n extension-provider-local logs deploy/provider-local",
+        "logs are read from a kubelet",
+    ),
+    (
+        "kubectl -n kube-system get pods -l k8s-app=tunnel-agent -o wide",
+        "they are pods of a shoot with nodes",
+    ),
+    (
+        "kubectl -n kube-system get pods -l k8s-app=api-proxy -o wide",
+        "they are pods of a shoot with nodes",
+    ),
+    (
+        "kubectl -n default get endpointslice kubernetes",
+        "it is an object of a shoot with nodes",
+    ),
+    (
+        "kubectl -n kube-system get pods -l k8s-app=tunnel-agent",
+        "they are pods of a shoot with nodes",
+    ),
+    (
+        r#"helm upgrade --install garden "oci://$registry/charts/garden" --version "$version" -n garden --create-namespace -f docs/operate/examples/garden.values.yaml"#,
+        "hack/release-test.sh installs a release from a registry",
+    ),
+    (
+        r#"helm upgrade --install seed "oci://$registry/charts/seed" --version "$version" -n garden -f "docs/operate/examples/$seed.values.yaml""#,
+        "hack/release-test.sh installs a release from a registry",
+    ),
+    (
+        "helm rollback seed -n garden",
+        "tests/e2e_upgrade.rs rolls a seed back, and later commands need the present charts",
+    ),
+    (
+        "helm registry login registry.example.org",
+        "there is no registry with a login",
+    ),
+    (
+        "kubectl krew install --manifest=plugin/krew.yaml --archive=plugin/kubectl-repot-v0.1.0-linux-amd64.tar.gz",
+        "krew is a program of third parties",
+    ),
+    (
+        r#"kubectl auth can-i patch seeds --as="$user" --as-group=gardener.cloud:system:seeds --as-group=system:authenticated"#,
+        "kubectl fails with the expected answer",
+    ),
+    (
+        r#"kubectl -n "$namespace" get secret "$1" -o json |"#,
+        "it is a line of a function",
+    ),
+    ("kubectl replace --force -f -", "it is a line of a function"),
+];
