@@ -80,13 +80,17 @@ pub(super) fn render_outcomes(from: &str, outcomes: &[ShootOutcome]) -> String {
         .filter(|outcome| outcome.result.has_left())
         .count();
     let rest = outcomes.len() - left;
-    let end = if rest == 0 {
-        format!("Seed {from} is drained")
+    // A former seed that is switched off before the end of the clean-up takes no shoot back.
+    let (end, advice) = if rest == 0 {
+        let advice = " Switch the seed off only when no Shoot has the seed in status.formerSeeds.";
+        (format!("Seed {from} is drained"), advice)
     } else {
-        format!("{rest} shoots have not left seed {from}: remove the causes, and repeat the command")
+        let end =
+            format!("{rest} shoots have not left seed {from}: remove the causes, and repeat the command");
+        (end, "")
     };
     format!(
-        "{}{end}. The seed stays cordoned until `kubectl repot uncordon {from}`.\n",
+        "{}{end}. The seed stays cordoned until `kubectl repot uncordon {from}`.{advice}\n",
         columns(&rows)
     )
 }
@@ -113,11 +117,13 @@ mod tests {
             all.contains("Seed a is drained. The seed stays cordoned"),
             "{all}"
         );
+        assert!(all.contains("status.formerSeeds"), "{all}");
         let failed = outcome("two", MoveResult::Failed, "the bucket refuses");
         let some = render_outcomes("a", &[moved, failed]);
         assert!(
             some.contains("garden-dev/two   failed: the bucket refuses\n1 shoots have not left seed a"),
             "{some}"
         );
+        assert!(!some.contains("status.formerSeeds"), "{some}");
     }
 }
