@@ -136,6 +136,52 @@ fn is_command(text: &str) -> bool {
         && words.count() >= 2
 }
 
+/// The clusters in the info string of a block.
+const CLUSTERS: [&str; 2] = ["garden", "seed"];
+
+/// The number of blocks with a cluster in the info string, and the lines of the blocks whose first line does
+/// not show the same cluster.
+fn blocks_and_hidden_clusters(text: &str) -> (usize, Vec<usize>) {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let (mut count, mut hidden, mut is_inside) = (0, Vec::new(), false);
+    for (index, line) in lines.iter().enumerate() {
+        let Some(info) = line.strip_prefix("```") else {
+            continue;
+        };
+        is_inside = !is_inside;
+        if !is_inside {
+            continue;
+        }
+        let named = info.split_whitespace().nth(1);
+        let named = named.filter(|word| CLUSTERS.contains(word));
+        let shown = lines.get(index + 1).and_then(|first| first.strip_prefix("# "));
+        let shown = shown.filter(|word| CLUSTERS.contains(word));
+        count += usize::from(named.is_some());
+        if named != shown {
+            hidden.push(index + 1);
+        }
+    }
+    (count, hidden)
+}
+
+/// Readers see no info string, and a command in the wrong cluster does harm.
+#[test]
+fn each_block_shows_the_cluster_in_the_first_line() {
+    let mut all = 0;
+    for (page, text) in pages() {
+        let (count, hidden) = blocks_and_hidden_clusters(&text);
+        assert!(
+            hidden.is_empty(),
+            "{page}: blocks without `# garden` or `# seed` in lines {hidden:?}"
+        );
+        all += count;
+    }
+    assert!(all > 100, "only {all} blocks with a cluster were found");
+    let wrong =
+        "```sh seed\n# garden\n```\n```sh garden\nkubectl\n```\n```sh\n# seed\n```\n```sh seed\n# seed\n```";
+    assert_eq!(blocks_and_hidden_clusters(wrong), (3, vec![1, 4, 7]));
+}
+
 #[test]
 fn commands_are_found_in_blocks_and_in_code_spans() {
     let text = "Do `kubectl get x` or\n```sh seed\n$ helm install a b   # now\nother\n```\n`helm upgrade` in `kubectl -n kube-system get y`. `kubectl repot status x`";
