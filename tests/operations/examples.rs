@@ -191,6 +191,34 @@ fn every_example_is_named_by_the_installation() {
     }
 }
 
+/// Without these rights an operator on call sees neither a silent seed nor a refusal.
+#[test]
+fn the_role_of_takeovers_reads_what_the_card_for_a_dead_seed_reads() {
+    let name = "takeover-role.yaml";
+    let (_, text) = examples().into_iter().find(|(file, _)| file == name).unwrap();
+    let objects = objects(name, &text);
+    let rules = objects[0]["rules"].as_array().unwrap();
+    for (resource, verb) in [
+        ("shoots", "force-restore"),
+        ("seeds", "get"),
+        ("seeds", "list"),
+        ("events", "list"),
+        ("leases", "get"),
+        ("deployments", "get"),
+    ] {
+        let has = |rule: &Value, key: &str, word: &str| {
+            rule[key]
+                .as_array()
+                .is_some_and(|words| words.contains(&json!(word)))
+        };
+        let mut rules = rules.iter();
+        assert!(
+            rules.any(|rule| has(rule, "resources", resource) && has(rule, "verbs", verb)),
+            "{verb} {resource}"
+        );
+    }
+}
+
 /// An operator can withdraw the keys of a single seed only if no other seed has the keys.
 #[test]
 fn the_seeds_of_the_examples_share_no_keys() {
