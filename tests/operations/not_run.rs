@@ -99,4 +99,32 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         r#"kubectl -n kube-system exec "etcd-$node" -- etcdctl --command-timeout=10m \"#,
         "it is a line of a function",
     ),
+    (
+        "kubectl -n garden-dev delete shoot demo --timeout=30m",
+        "no gardenlet removes the finalizer here",
+    ),
+    (
+        "kubectl delete project dev --timeout=10m",
+        "garden-controller-manager removes the finalizer, and does not run here",
+    ),
+    (
+        "kubectl delete seed seed-a seed-b --timeout=10m",
+        "later commands need the Seeds",
+    ),
+    (
+        "kubectl delete namespace gardener-system-seed-lease garden cloud --ignore-not-found",
+        "later commands need the namespaces",
+    ),
+    (
+        "kubectl delete -f crds/garden.yaml",
+        "later commands need the kinds",
+    ),
+    (
+        "kubectl delete namespace garden garden-exposure extension-provider-local --ignore-not-found",
+        "later commands need the namespaces",
+    ),
+    (
+        "kubectl delete -f crds/seed.yaml",
+        "later commands need the kinds",
+    ),
 ];

@@ -48,7 +48,16 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
             "metadata": {"name": name, "namespace": "garden-dev"}, "spec": {"bucketName": "bucket", "seedName": "seed-b"}})
     };
     vec![
-        ("certificate approve", Cluster::Garden, certificate_request()),
+        (
+            "certificate approve \"gardenlet-",
+            Cluster::Garden,
+            certificate_request("gardenlet-seed-a"),
+        ),
+        (
+            "certificate approve probe",
+            Cluster::Garden,
+            certificate_request("probe"),
+        ),
         ("wait \"seed/", Cluster::Garden, ready_seed()),
         ("get lease seed-a", Cluster::Garden, lease_of_seed()),
         (
@@ -125,10 +134,10 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
     ]
 }
 
-/// The request of the documented gardenlet.
-fn certificate_request() -> Value {
+/// A documented request for a client certificate.
+fn certificate_request(name: &str) -> Value {
     json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-        "metadata": {"name": "gardenlet-seed-a"},
+        "metadata": {"name": name},
         "spec": {"request": CERTIFICATE_REQUEST, "signerName": "kubernetes.io/kube-apiserver-client",
             "usages": ["client auth"]}})
 }
