@@ -12,6 +12,7 @@ cd "$(dirname "$0")/.."
 . hack/images/crates.sh
 . hack/release/oci.sh
 . hack/release/charts.sh
+. hack/release/pages.sh
 . hack/release/sbom.sh
 umask 022
 unset KUBEBUILDER_ASSETS
@@ -157,22 +158,6 @@ plugin() {
     !skip' crates/cli/kubectl-repot/krew.yaml |
     sed -e "/^#/d; s#VERSION#${VERSION#v}#g; s#uri: BASE_URI#uri: ${RELEASE_URI%/}/plugin#; s#BASE_URI#${RELEASE_URI%/}#" \
       -e "s#SHA256_AMD64#$(sha256 "$OUT/plugin/$archive")#" >"$OUT/plugin/krew.yaml"
-}
-
-# pages: the documentation, with the version of the release in examples and commands. The commands work in the folder of the release.
-pages() {
-  mkdir -p "$OUT/hack/landscape"
-  cp -r docs LICENSE SECURITY.md "$OUT/"
-  cp hack/landscape/cloud-agent.yaml "$OUT/hack/landscape/"
-  sed -i "s#tag: \"dev\"#tag: \"$VERSION\"#" "$OUT"/docs/operate/examples/*.values.yaml
-  sed -i "s#:dev\$#:$VERSION#" "$OUT/hack/landscape/cloud-agent.yaml"
-  sed -i "s#version=0\.1\.0#version=${VERSION#v}#; s#v0\.1\.0#$VERSION#g" "$OUT/docs/operate/install-release.md"
-  grep -q "version=${VERSION#v}\$" "$OUT/docs/operate/install-release.md" ||
-    fail "docs/operate/install-release.md has no command with version=0.1.0: write that version, which a release replaces"
-  if grep -nE 'tag: "?dev|/cloud-local-agent:dev' "$OUT"/docs/operate/examples/*.values.yaml "$OUT/hack/landscape/cloud-agent.yaml" >&2; then
-    fail "an example of the release has the tag of the repository: write the tag as in the other examples"
-  fi
-  install -m 755 hack/release/push.sh "$OUT/push.sh"
 }
 
 # provenance: the artifacts, their source and their builder, as an in-toto statement. The signature of SHA256SUMS covers it.

@@ -51,6 +51,8 @@ const SHOWS_NOTHING: &[&str] = &[
     // The namespaces of projects and of control planes here have no labels.
     "kubectl get namespaces -l project.gardener.cloud/name -L pod-security.kubernetes.io/enforce",
     "kubectl get namespaces -l gardener.cloud/role=shoot",
+    // Deployments here have no Pods.
+    "kubectl -n garden-exposure get pods -l app.kubernetes.io/name=edge -o wide",
     // The gardenlet, which does not run here, writes the room of the seed.
     "kubectl get seed seed-b -o jsonpath='{.status.allocatable.shoots}'",
 ];
@@ -305,7 +307,7 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
             bring(clusters.desk(desk), &[object]).await?;
         }
     }
-    if text.contains("apply -f docs/operate/examples/") {
+    if text.contains("apply -f \"$values/") {
         states::an_example_can_be_applied(garden, text).await?;
     }
     prepare_state(garden, text).await

@@ -102,6 +102,11 @@ impl Desk {
             .env("PATH", path)
             .envs([("seed", "seed-a"), ("from", "seed-a"), ("to", "seed-b")])
             .env("user", "gardener.cloud:system:seed:seed-a")
+            .envs([
+                ("values", "docs/operate/examples"),
+                ("charts", "charts"),
+                ("chart_options", ""),
+            ])
             .stdin(Stdio::null())
             .kill_on_drop(true);
         match &self.kubeconfig {

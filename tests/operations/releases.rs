@@ -1,6 +1,8 @@
 //! Scripts of a release fail with a sentence if a program or a registry does not answer, and change nothing
 //! then. The programs around the scripts are simulated.
 
+use std::path::{Path, PathBuf};
+
 use crate::programs::{Desk, ProgramOutput, root};
 
 /// Pushes a release with an image. The simulated oras prints `$1` and ends with the status `$2` as long as
@@ -178,4 +180,79 @@ async fn a_demonstration_is_pulled_completely_or_refused() {
         assert!(!said.success, "{missing}: {said:?}");
         assert!(said.err.contains(sentence), "{missing}: {}", said.err);
     }
+}
+
+/// Packs the pages of a release into folder `$1`.
+const PACK: &str = r#"
+    OUT=$1 VERSION=v0.2.0
+    cd "$0"
+    . hack/progress.sh; . hack/release/pages.sh
+    pages"#;
+
+/// All pages below a folder.
+fn pages_below(folder: &Path) -> Vec<PathBuf> {
+    let (mut pages, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// The relative destinations of the links of a page, without fragments.
+fn destinations(text: &str) -> Vec<&str> {
+    // Each second part between back quotes is code.
+    let prose = text.lines().flat_map(|line| line.split('`').step_by(2));
+    let links = prose.flat_map(|part| part.split("](").skip(1));
+    let paths = links.filter_map(|rest| rest.split([')', '#', ' ']).next());
+    paths
+        .filter(|path| !path.is_empty() && !path.contains("://"))
+        .collect()
+}
+
+/// A reader of a release has no repository: a link out of the packed files ends nowhere.
+#[tokio::test]
+async fn each_link_of_the_packed_pages_has_a_file_in_the_release() {
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path().canonicalize().unwrap();
+    let root = root().canonicalize().unwrap();
+    let desk = Desk::new().unwrap();
+    let args = [
+        "-euo",
+        "pipefail",
+        "-c",
+        PACK,
+        root.to_str().unwrap(),
+        release.to_str().unwrap(),
+    ];
+    let said = desk.run("bash", &args).await.unwrap();
+    said.or_fail("packing").unwrap();
+    let (mut count, mut dead) = (0, Vec::new());
+    for page in pages_below(&release.join("docs")) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for destination in destinations(&text) {
+            count += 1;
+            let file = page.parent().unwrap().join(destination);
+            let found = file.canonicalize().is_ok_and(|file| file.starts_with(&release));
+            if !found {
+                dead.push(format!("{}: {destination}", page.display()));
+            }
+        }
+    }
+    assert!(count > 300, "only {count} links were found");
+    assert!(dead.is_empty(), "{dead:#?}");
+    let install = std::fs::read_to_string(release.join("docs/operate/install-release.md")).unwrap();
+    assert!(install.contains("version=0.2.0\n"), "{install}");
+}
+
+#[test]
+fn destinations_of_links_have_no_fragment() {
+    let text = "`[a-z](b)` [`a`](b.md#c) [d](../e.md), [f](#g) and [h](https://example.org/i.md)";
+    assert_eq!(destinations(text), ["b.md", "../e.md"]);
 }
