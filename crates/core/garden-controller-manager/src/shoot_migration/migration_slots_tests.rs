@@ -206,12 +206,11 @@ fn a_move_that_has_begun_keeps_its_approval() {
 /// Otherwise the shoots of one source keep the shoots of all other sources from moving.
 #[test]
 fn one_source_gets_half_of_the_slots_while_another_waits() {
-    let mut of_c = Shoot::clone(&waiting("of-c", 1));
-    of_c.status.get_or_insert_default().seed_name = Some("seed-c".into());
+    let of_c = at_seed_c(&waiting("of-c", 1));
     let known = [
         at("first", B, Type::Migrate, State::Processing),
         at("second", B, Type::Migrate, State::Processing),
-        Arc::new(of_c.clone()),
+        Arc::clone(&of_c),
     ];
     let reserve = |shoot: &Shoot, known: &[Arc<Shoot>]| {
         MigrationSlots::new(4).reserve(shoot, B, None, known, Timestamp::UNIX_EPOCH)
@@ -223,6 +222,12 @@ fn one_source_gets_half_of_the_slots_while_another_waits() {
         Ok(()),
         "no other source waits"
     );
+}
+
+fn at_seed_c(shoot: &Arc<Shoot>) -> Arc<Shoot> {
+    let mut shoot = Shoot::clone(shoot);
+    shoot.status.get_or_insert_default().seed_name = Some("seed-c".into());
+    Arc::new(shoot)
 }
 
 fn of_project(project: &str, shoot: &Arc<Shoot>) -> Arc<Shoot> {
@@ -279,16 +284,36 @@ fn a_free_slot_has_a_shoot_that_may_take_the_slot() {
     ];
     assert_eq!(reserve(3, &known[2], &known), Ok(()));
     assert_eq!(reserve(3, &known[3], &known), Ok(()));
-    let mut of_c = Shoot::clone(&waiting("of-c", 1));
-    of_c.status.get_or_insert_default().seed_name = Some("seed-c".into());
+}
+
+/// Security: a project with shoots at two sources would get all slots, because a drain of the first source
+/// has the share of this source.
+#[test]
+fn the_share_of_the_project_counts_before_the_share_of_the_source() {
     let known = [
-        of_project("p", &on_the_way("of-p")),
-        of_project("p", &Arc::new(of_c)),
+        of_project("p", &on_the_way("broken")),
+        of_project("p", &at_seed_c(&waiting("of-c", 1))),
         of_project("q", &waiting("of-q", 2)),
     ];
-    // The share of the source comes first.
-    assert_eq!(reserve(2, &known[2], &known), Err(NoSlot::LeftToOthers(1)));
-    assert_eq!(reserve(2, &known[1], &known), Ok(()));
+    let reserve =
+        |shoot: &Shoot| MigrationSlots::new(2).reserve(shoot, B, None, &known, Timestamp::UNIX_EPOCH);
+    assert_eq!(reserve(&known[1]), Err(NoSlot::LeftToOthers(1)));
+    assert_eq!(reserve(&known[2]), Ok(()));
+}
+
+/// Security: edits without a pause keep the checks of the shoot at a second source from their end, while the
+/// constraint of the shoot stays.
+#[test]
+fn a_waiting_shoot_that_asks_for_no_slot_holds_up_no_other_source() {
+    let (slots, start) = (MigrationSlots::new(2), Timestamp::UNIX_EPOCH);
+    let known = [
+        of_project("p", &on_the_way("held")),
+        of_project("p", &waiting("next", 1)),
+        of_project("p", &at_seed_c(&waiting("silent", 2))),
+    ];
+    let after = |time| slots.reserve(&known[1], B, None, &known, start + time);
+    assert_eq!(after(SignedDuration::ZERO), Err(NoSlot::LeftToOthers(1)));
+    assert_eq!(after(SignedDuration::from_mins(4)), Ok(()));
 }
 
 /// Otherwise the project that has waited with many shoots gets each slot, one after the other.

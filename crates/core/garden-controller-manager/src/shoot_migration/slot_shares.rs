@@ -1,12 +1,15 @@
 //! The shares of sources and projects in the slots of a destination, and the turns of projects: pure
 //! decisions.
 //!
-//! 1. While a shoot of a different source waits, a source gets half of the slots.
-//! 2. While a shoot of a different project waits, a project gets half of the slots, and at least one slot.
-//! 3. A free slot goes to the project whose last move to the destination ended first.
+//! The waiting shoots have one total order. The first shoot is the shoot
 //!
-//! Rules 2 and 3 count a waiting shoot only if neither its source nor its project has its share, and if its
-//! claim is valid ([`SlotClaims`]). So at least one of the waiting shoots may take a free slot.
+//! 1. of a project that has less than half of the slots, or no slot;
+//! 2. then of a source that has less than half of the slots;
+//! 3. then of the project whose last move to the destination ended first.
+//!
+//! A shoot leaves a free slot to each waiting shoot that comes first and has a valid claim ([`SlotClaims`]).
+//! An order has no circle, so at least one of the waiting shoots may take a free slot. The project counts
+//! before the source: a project with shoots at two sources would otherwise get all slots.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,32 +49,35 @@ pub(super) struct SlotDemand<'a> {
     pub(super) waiting: &'a HashMap<String, MoveOrigin>,
 }
 
+/// The position of a shoot in the order. The lower rank comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SlotRank {
+    project_has_share: bool,
+    source_has_share: bool,
+    last_move: Option<Timestamp>,
+}
+
 impl SlotDemand<'_> {
     /// Whether a shoot of this origin leaves a free slot to a waiting shoot of a different source or project.
     pub(super) fn leaves_slot(&self, asks: &MoveOrigin, turns: &ProjectTurns, now: Timestamp) -> bool {
-        if self.has_source_share(&asks.source) {
-            return true;
+        let own = self.rank(asks, turns);
+        self.waiting
+            .iter()
+            .any(|(uid, waits)| turns.claims.is_valid(uid, now) && self.rank(waits, turns) < own)
+    }
+
+    /// Equal for all shoots of the same project and source.
+    fn rank(&self, origin: &MoveOrigin, turns: &ProjectTurns) -> SlotRank {
+        let held_by_project = self
+            .holders
+            .values()
+            .filter(|held| held.project == origin.project);
+        let held_by_source = self.holders.values().filter(|held| held.source == origin.source);
+        SlotRank {
+            project_has_share: held_by_project.count() >= (self.at_most / 2).max(1),
+            source_has_share: held_by_source.count() >= self.at_most.div_ceil(2),
+            last_move: turns.last_move(self.destination, &origin.project),
         }
-        let has_share = self.has_project_share(&asks.project);
-        let last = turns.last_move(self.destination, &asks.project);
-        self.waiting.iter().any(|(uid, waits)| {
-            waits.project != asks.project
-                && turns.claims.is_valid(uid, now)
-                && !self.has_project_share(&waits.project)
-                && !self.has_source_share(&waits.source)
-                && (has_share || turns.last_move(self.destination, &waits.project) < last)
-        })
-    }
-
-    /// Whether the source has half of the slots while a shoot of a different source waits.
-    fn has_source_share(&self, source: &str) -> bool {
-        let held = self.holders.values().filter(|holder| holder.source == source);
-        held.count() >= self.at_most.div_ceil(2) && self.waiting.values().any(|waits| waits.source != source)
-    }
-
-    fn has_project_share(&self, project: &str) -> bool {
-        let held = self.holders.values().filter(|holder| holder.project == project);
-        held.count() >= (self.at_most / 2).max(1)
     }
 }
 
