@@ -192,6 +192,7 @@ async fn drain_seed(session: &Session, flags: &Drain) -> Result<Answer, Failure>
         parallel: usize::from(flags.parallel),
         excluded: &flags.exclude,
         approval: flags.yes.then_some(flags.seed.as_str()),
+        lane_within: LANE_WITHIN,
         within: Duration::from_secs(flags.timeout),
     };
     let prompt = |text: &str, name: &str| {

@@ -1,6 +1,6 @@
 //! The plan of a drain: a destination for each shoot, as the garden answers to a dry run of each move.
 
-use std::{cell::Cell, time::Duration};
+use std::{cell::Cell, collections::HashMap, time::Duration};
 
 use api::gardencore::Shoot;
 use futures::{StreamExt, stream};
@@ -82,13 +82,7 @@ pub(super) async fn plan(
             Share::ToMove => to_move.push(shoot),
         }
     }
-    to_move.sort_by_key(|shoot| {
-        (
-            importance(shoot.spec.purpose),
-            shoot.namespace(),
-            shoot.name_any(),
-        )
-    });
+    let to_move = order(to_move);
     if !to_move.is_empty() {
         report(&format!(
             "the garden checks the moves of {} shoots",
@@ -119,6 +113,21 @@ pub(super) async fn plan(
     let former = Box::pin(former_moves(session)).await;
     let plan = DrainPlan::new(request, moves, left_out, former);
     Ok((plan, work))
+}
+
+/// The least important shoots come first. Of equal importance, the projects take turns.
+fn order(mut shoots: Vec<Shoot>) -> Vec<Shoot> {
+    shoots.sort_by_key(|shoot| (shoot.namespace(), shoot.name_any()));
+    let mut turns = HashMap::<(u8, Option<String>), usize>::new();
+    let ranked = shoots.into_iter().map(|shoot| {
+        let importance = importance(shoot.spec.purpose);
+        let turn = turns.entry((importance, shoot.namespace())).or_default();
+        *turn += 1;
+        ((importance, *turn), shoot)
+    });
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, shoot)| shoot).collect()
 }
 
 /// The drain needs an answer about at least a single shoot.

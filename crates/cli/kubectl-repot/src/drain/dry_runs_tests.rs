@@ -1,6 +1,31 @@
-//! Dry runs without an answer.
+//! The order of the shoots, and dry runs without an answer.
+
+#![allow(clippy::unwrap_used)]
 
 use super::*;
+
+/// Security: otherwise the shoots of a project with an early name come first.
+#[test]
+fn projects_take_turns_within_an_importance() {
+    let shoots = [
+        "a 1 testing",
+        "a 2 testing",
+        "b 3 testing",
+        "a 4 production",
+        "b 5 evaluation",
+    ];
+    let shoots = shoots.map(|shoot| -> Shoot {
+        let words: Vec<&str> = shoot.split(' ').collect();
+        let yaml = format!(
+            "metadata: {{namespace: {}, name: '{}'}}\nspec: {{region: r, provider: {{type: t}}, purpose: {}}}\n",
+            words[0], words[1], words[2]
+        );
+        serde_yaml_ng::from_str(&yaml).unwrap()
+    });
+    let ordered = order(Vec::from(shoots));
+    let names: Vec<String> = ordered.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(names, ["1", "3", "2", "5", "4"]);
+}
 
 fn without_answer(shoot: &str) -> ShootOutcome {
     ShootOutcome {

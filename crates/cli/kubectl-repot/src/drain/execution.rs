@@ -3,17 +3,23 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeSet,
+    pin::pin,
     time::Duration,
 };
 
 use api::gardencore::Shoot;
-use futures::future::{self, Either};
+use futures::{
+    FutureExt, StreamExt,
+    future::{self, Either, LocalBoxFuture},
+    stream::FuturesUnordered,
+};
 use kube::ResourceExt;
 use placement::is_released;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::time::Instant;
 
 use super::{
     classification::{MoveEnd, SlotQueue, decide_withdrawal, judge_progress},
+    lanes::Lanes,
     outcome::{MoveResult, ShootOutcome},
     plan::{Work, expected_seconds},
     request::DrainRequest,
@@ -24,7 +30,7 @@ use crate::{
     failure::Failure,
     follow::{Report, follow},
     hint::command_line,
-    moves::{fails_on_the_way, request_move, wait_for_arrival, wait_for_stall},
+    moves::{fails_on_the_way, request_move, wait_for_arrival, wait_for_delay},
     session::Session,
     takeover::FAILED_PROJECTS,
 };
@@ -42,8 +48,29 @@ struct Drain<'a> {
     failed: RefCell<BTreeSet<String>>,
 }
 
-/// Moves the shoots, at most `parallel` at a time. A move that was requested before this command, and that
-/// fails or makes no progress, is awaited beside these moves: a tenant could otherwise stop each drain.
+/// The news about a move. `index`: the position in the plan.
+enum News<'a> {
+    /// The move has ended.
+    Ended { index: usize, outcome: ShootOutcome },
+    /// A move that the next shoots do not wait for has ended.
+    EndedLate {
+        index: usize,
+        outcome: ShootOutcome,
+        is_under_way: bool,
+    },
+    /// The next shoots do not wait for the move, and the move goes on.
+    Delayed {
+        index: usize,
+        namespace: String,
+        shoot: String,
+        /// Whether the move was requested before this command.
+        is_under_way: bool,
+        ends: LocalBoxFuture<'a, ShootOutcome>,
+    },
+}
+
+/// Moves the shoots, at most `parallel` at a time. A move that fails, makes no progress, or takes longer than
+/// `lane_within` is awaited beside these moves: a tenant could otherwise stop each drain.
 pub(super) async fn carry_out(
     session: &Session,
     request: DrainRequest<'_>,
@@ -59,14 +86,59 @@ pub(super) async fn carry_out(
         ended: Cell::new(0),
         failed: RefCell::default(),
     };
-    let lanes = Semaphore::new(request.parallel.max(1));
-    let moves = work
-        .into_iter()
-        .map(|one| Box::pin(drain.move_in_lane(&lanes, one)));
-    future::join_all(moves).await
+    let mut lanes = Lanes::new(work, request.parallel);
+    let (mut running, mut outcomes) = (FuturesUnordered::new(), Vec::new());
+    loop {
+        while let Some((index, work)) = lanes.begin_next() {
+            running.push(drain.move_until_delay(index, work).boxed_local());
+        }
+        match running.next().await {
+            Some(News::Ended { index, outcome }) => {
+                lanes.end(&outcome.namespace);
+                outcomes.push((index, outcome));
+            }
+            Some(News::EndedLate {
+                index,
+                outcome,
+                is_under_way,
+            }) => {
+                if !is_under_way {
+                    lanes.end_delayed(&outcome.namespace);
+                }
+                outcomes.push((index, outcome));
+            }
+            Some(News::Delayed {
+                index,
+                namespace,
+                shoot,
+                is_under_way,
+                ends,
+            }) => {
+                lanes.delay(&namespace, !is_under_way);
+                report(&format!(
+                    "{namespace}/{shoot}: the move fails, makes no progress or takes long, and {} not wait for this move",
+                    if is_under_way {
+                        "the next shoots do"
+                    } else {
+                        "shoots of further projects do"
+                    }
+                ));
+                let late = ends.map(move |outcome| News::EndedLate {
+                    index,
+                    outcome,
+                    is_under_way,
+                });
+                running.push(late.boxed_local());
+            }
+            None => break,
+        }
+    }
+    outcomes.sort_by_key(|(index, _)| *index);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Shoots that came to the seed between the plan and the cordon.
+/// Shoots that came to the seed between the plan and the cordon. A shoot on the seed with the name of a shoot
+/// that has left is a new Shoot.
 pub(super) async fn newcomers(
     session: &Session,
     from: &str,
@@ -77,7 +149,7 @@ pub(super) async fn newcomers(
         let namespace = shoot.namespace().unwrap_or_default();
         known
             .iter()
-            .any(|one| one.shoot == shoot.name_any() && one.namespace == namespace)
+            .any(|one| !one.result.has_left() && one.shoot == shoot.name_any() && one.namespace == namespace)
     };
     let why = "came to the seed after the plan: repeat the command";
     let new = left
@@ -89,25 +161,22 @@ pub(super) async fn newcomers(
 }
 
 impl Drain<'_> {
-    /// The lanes are given in the order of the work.
-    async fn move_in_lane(&self, lanes: &Semaphore, work: Work) -> ShootOutcome {
-        // An error means that the semaphore is closed, and no code closes the semaphore.
-        let lane = lanes.acquire().await;
-        if !work.is_under_way {
-            return Box::pin(self.move_shoot(work)).await;
-        }
-        let shoot = work.shoot.clone();
-        let stalls = Box::pin(wait_for_stall(self.session, &shoot, fails_on_the_way));
-        match future::select(Box::pin(self.move_shoot(work)), stalls).await {
-            Either::Left((outcome, _)) => outcome,
-            Either::Right(((), moves)) => {
-                (self.report)(&format!(
-                    "{}: the move makes no progress, and the next shoot does not wait for this move",
-                    shoot.name_any()
-                ));
-                drop(lane);
-                moves.await
-            }
+    /// Moves a shoot until the end, or until the next shoots do not wait any more.
+    async fn move_until_delay(&self, index: usize, work: Work) -> News<'_> {
+        let (watched, is_under_way) = (work.shoot.clone(), work.is_under_way);
+        let (namespace, shoot) = (watched.namespace().unwrap_or_default(), watched.name_any());
+        let ends = self.move_shoot(work).boxed_local();
+        let within = self.request.lane_within;
+        let delayed = pin!(wait_for_delay(self.session, &watched, within, fails_on_the_way));
+        match future::select(ends, delayed).await {
+            Either::Left((outcome, _)) => News::Ended { index, outcome },
+            Either::Right((_, ends)) => News::Delayed {
+                index,
+                namespace,
+                shoot,
+                is_under_way,
+                ends,
+            },
         }
     }
 

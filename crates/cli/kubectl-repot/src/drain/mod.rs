@@ -11,6 +11,7 @@
 //! | `classification` | the share of a shoot in the drain, the progress, and the withdrawal of a request |
 //! | `assignment` | the destinations with room |
 //! | `dry_runs` | the destination of each shoot, by dry runs in the garden |
+//! | `lanes` | the next shoot, and the projects of the moves under way |
 //! | `plan` | the plan as text and as JSON |
 //! | `execution` | requests the moves within the bound, and waits |
 //! | `outcome` | the results as text and as JSON |
@@ -21,6 +22,7 @@ mod assignment;
 mod classification;
 mod dry_runs;
 mod execution;
+mod lanes;
 mod outcome;
 mod plan;
 mod request;

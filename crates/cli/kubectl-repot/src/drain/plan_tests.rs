@@ -11,6 +11,7 @@ fn plan(former_moves: Option<FormerMoves>) -> DrainPlan {
         parallel: 2,
         excluded: &[],
         approval: None,
+        lane_within: std::time::Duration::ZERO,
         within: std::time::Duration::ZERO,
     };
     let planned = |shoot: &str, is_under_way: bool| PlannedMove {

@@ -6,7 +6,7 @@ mod stall;
 
 pub use decision::{decide_cancellation, decide_move, effect_of_cancellation};
 pub use progress::{arrival, describe};
-pub use stall::{Delay, fails_on_seed, fails_on_the_way, wait_for_delay, wait_for_stall};
+pub use stall::{Delay, fails_on_seed, fails_on_the_way, wait_for_delay};
 
 use std::time::Duration;
 

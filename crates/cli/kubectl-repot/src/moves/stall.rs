@@ -27,14 +27,9 @@ pub enum Delay {
     IsSlow,
 }
 
-/// Ends as soon as the shoot fails by the given rule, or has had the same state for [`PROGRESS_WITHIN`]. The
-/// shoot may still arrive afterwards.
-pub async fn wait_for_stall(session: &Session, shoot: &Shoot, fails: impl Fn(&Shoot) -> bool) {
-    Box::pin(watch_progress(session, shoot, None, fails)).await;
-}
-
-/// As [`wait_for_stall`], and ends `within` this time in any case. The owner of a shoot can let the progress
-/// go on for as long as the owner likes.
+/// Ends as soon as the shoot fails by the given rule, has had the same state for [`PROGRESS_WITHIN`], or has
+/// taken `within`. The owner of a shoot can let the progress go on for as long as the owner likes. The shoot
+/// may still arrive afterwards.
 pub async fn wait_for_delay(
     session: &Session,
     shoot: &Shoot,
@@ -42,13 +37,13 @@ pub async fn wait_for_delay(
     fails: impl Fn(&Shoot) -> bool,
 ) -> Delay {
     let slow_at = Instant::now() + within;
-    Box::pin(watch_progress(session, shoot, Some(slow_at), fails)).await
+    Box::pin(watch_progress(session, shoot, slow_at, fails)).await
 }
 
 async fn watch_progress(
     session: &Session,
     shoot: &Shoot,
-    slow_at: Option<Instant>,
+    slow_at: Instant,
     fails: impl Fn(&Shoot) -> bool,
 ) -> Delay {
     let shoots = session.shoots(&shoot.namespace().unwrap_or_default());
@@ -58,9 +53,11 @@ async fn watch_progress(
     loop {
         let stalls_at = since + PROGRESS_WITHIN;
         // A garden that does not answer shows neither a stall nor a slow shoot: no state is known.
-        let ends_at = slow_at
-            .filter(|_| answers)
-            .map_or(stalls_at, |slow_at| slow_at.min(stalls_at));
+        let ends_at = if answers {
+            slow_at.min(stalls_at)
+        } else {
+            stalls_at
+        };
         let Ok(change) = timeout_at(ends_at, changes.next()).await else {
             return if ends_at == stalls_at {
                 Delay::Stalls

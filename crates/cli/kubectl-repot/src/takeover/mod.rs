@@ -11,7 +11,7 @@ mod shoot_result;
 mod single;
 mod trials;
 
-pub(crate) use order::{FAILED_PROJECTS, importance};
+pub(crate) use order::{FAILED_PROJECTS, importance, next_of_rest};
 pub(crate) use single::is_approved;
 
 pub use all::take_over_seed;

@@ -16,6 +16,7 @@ use kubectl_repot::{
     cordon::{cordon, set as set_cordon},
     drain::{DrainRequest, drain},
     follow::{Step, follow},
+    takeover::LANE_WITHIN,
 };
 use serde_json::{Value, json};
 use testkit::apply;
@@ -59,7 +60,7 @@ pub async fn a_cordoned_seed_keeps_its_taints(fixture: &Fixture) -> Result<()> {
 }
 
 /// A Seed without shoots.
-async fn bring_seed(fixture: &Fixture, name: &str) -> Result<()> {
+pub async fn bring_seed(fixture: &Fixture, name: &str) -> Result<()> {
     let spec = json!({"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
         "provider": {"type": "local", "region": "local"}});
     let seed = object("Seed", json!({"name": name}), &spec);
@@ -67,7 +68,7 @@ async fn bring_seed(fixture: &Fixture, name: &str) -> Result<()> {
 }
 
 /// A shoot on the seed, with a destination in the specification.
-async fn bring_shoot(fixture: &Fixture, name: &str, purpose: &str, seeds: [&str; 2]) -> Result<()> {
+pub async fn bring_shoot(fixture: &Fixture, name: &str, purpose: &str, seeds: [&str; 2]) -> Result<()> {
     let [acting, wanted] = seeds;
     fixture.shoot(name, "Reconcile Succeeded").await?;
     let spec = json!({"spec": {"seedName": wanted, "purpose": purpose}});
@@ -76,7 +77,7 @@ async fn bring_shoot(fixture: &Fixture, name: &str, purpose: &str, seeds: [&str;
     fixture.write_status(name, status).await.map(drop)
 }
 
-async fn until(fixture: &Fixture, name: &str, is_so: impl Fn(&Shoot) -> bool) -> Result<()> {
+pub async fn until(shoots: &Api<Shoot>, name: &str, is_so: impl Fn(&Shoot) -> bool) -> Result<()> {
     let check = |shoot: Option<&Shoot>| {
         Ok(if shoot.is_some_and(&is_so) {
             Step::Done(())
@@ -84,7 +85,7 @@ async fn until(fixture: &Fixture, name: &str, is_so: impl Fn(&Shoot) -> bool) ->
             Step::Waiting("not yet".to_owned())
         })
     };
-    follow(fixture.shoots.clone(), name, name, SOON, &silent, check).await?;
+    follow(shoots.clone(), name, name, SOON, &silent, check).await?;
     Ok(())
 }
 
@@ -95,14 +96,18 @@ fn asks(shoot: &Shoot) -> bool {
 
 /// As a user removes the question before the garden answers.
 async fn remove_question(fixture: &Fixture, name: &str) -> Result<()> {
-    until(fixture, name, asks).await?;
+    until(&fixture.shoots, name, asks).await?;
     let removed = json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: null}}});
     fixture.merge(name, removed).await.map(drop)
 }
 
 /// As garden-controller-manager answers a dry run.
 async fn answer_dry_run(fixture: &Fixture, name: &str, seed: &str, may_begin: bool) -> Result<()> {
-    until(fixture, name, asks).await?;
+    answer_dry_run_in(&fixture.shoots, name, seed, may_begin).await
+}
+
+pub async fn answer_dry_run_in(shoots: &Api<Shoot>, name: &str, seed: &str, may_begin: bool) -> Result<()> {
+    until(shoots, name, asks).await?;
     let (status, reason) = if may_begin {
         ("True", "DestinationSeedReady")
     } else {
@@ -114,11 +119,16 @@ async fn answer_dry_run(fixture: &Fixture, name: &str, seed: &str, may_begin: bo
         reason,
         &format!("About a move to seed {seed} today."),
     );
-    fixture
-        .write_status(name, json!({"constraints": [answer]}))
+    let (answered, params) = (
+        json!({"status": {"constraints": [answer]}}),
+        PatchParams::default(),
+    );
+    shoots
+        .patch_status(name, &params, &Patch::Merge(answered))
         .await?;
-    let answered = json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: null}}});
-    fixture.merge(name, answered).await.map(drop)
+    let removed = json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: null}}});
+    shoots.patch(name, &params, &Patch::Merge(removed)).await?;
+    Ok(())
 }
 
 fn constraint(type_: &str, status: &str, reason: &str, message: &str) -> Value {
@@ -127,24 +137,33 @@ fn constraint(type_: &str, status: &str, reason: &str, message: &str) -> Value {
         "lastTransitionTime": time, "lastUpdateTime": time})
 }
 
-fn names(seed: &'static str) -> impl Fn(&Shoot) -> bool {
+pub fn names(seed: &'static str) -> impl Fn(&Shoot) -> bool {
     move |shoot| shoot.spec.seed_name.as_deref() == Some(seed)
 }
 
 /// As both gardenlets move the shoot.
 async fn arrive(fixture: &Fixture, name: &str, seed: &str) -> Result<()> {
-    let there = json!({"seedName": seed, "settledSeedName": seed, "constraints": [],
-        "lastOperation": operation("Restore Succeeded")});
-    fixture.write_status(name, there).await.map(drop)
+    arrive_in(&fixture.shoots, name, seed).await
 }
 
-fn request<'a>(from: &'a str, to: &'a [String], approval: Option<&'a str>) -> DrainRequest<'a> {
+pub async fn arrive_in(shoots: &Api<Shoot>, name: &str, seed: &str) -> Result<()> {
+    let there = json!({"seedName": seed, "settledSeedName": seed, "constraints": [],
+        "lastOperation": operation("Restore Succeeded")});
+    let arrived = Patch::Merge(json!({"status": there}));
+    shoots
+        .patch_status(name, &PatchParams::default(), &arrived)
+        .await?;
+    Ok(())
+}
+
+pub fn request<'a>(from: &'a str, to: &'a [String], approval: Option<&'a str>) -> DrainRequest<'a> {
     DrainRequest {
         from,
         to,
         parallel: 1,
         excluded: &[],
         approval,
+        lane_within: LANE_WITHIN,
         within: SOON,
     }
 }
@@ -182,7 +201,7 @@ pub async fn a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals(
         let waits = fixture.shoots.get("first").await?;
         assert_eq!(waits.spec.seed_name.as_deref(), Some("drained"));
         arrive(fixture, "midway", "near").await?;
-        until(fixture, "first", names("near")).await?;
+        until(&fixture.shoots, "first", names("near")).await?;
         let waits = fixture.shoots.get("second").await?;
         assert_eq!(waits.spec.seed_name.as_deref(), Some("drained"));
         let full = constraint(
@@ -195,8 +214,8 @@ pub async fn a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals(
             .write_status("first", json!({"constraints": [full]}))
             .await?;
         // The refused request is taken back, and the drain goes on.
-        until(fixture, "first", names("drained")).await?;
-        until(fixture, "second", names("near")).await?;
+        until(&fixture.shoots, "first", names("drained")).await?;
+        until(&fixture.shoots, "second", names("near")).await?;
         arrive(fixture, "second", "near").await
     };
     let (answer, acted) = tokio::join!(drained, garden);
@@ -277,7 +296,7 @@ pub async fn a_failing_move_holds_no_lane_of_a_repeated_drain(fixture: &Fixture)
     let drained = Box::pin(drain(&fixture.session, repeated, &nobody, &silent));
     let garden = async {
         answer_dry_run(fixture, "queued", "clear", true).await?;
-        until(fixture, "queued", names("clear")).await?;
+        until(&fixture.shoots, "queued", names("clear")).await?;
         arrive(fixture, "queued", "clear").await?;
         arrive(fixture, "jam", "clear").await
     };
@@ -375,10 +394,10 @@ pub async fn a_shoot_without_an_answer_is_left_out_of_a_drain(fixture: &Fixture)
     // As garden-controller-manager, the gardenlets and the users.
     let garden = async {
         remove_question(fixture, "mute").await?;
-        until(fixture, "fleeting", asks).await?;
+        until(&fixture.shoots, "fleeting", asks).await?;
         fixture.shoots.delete("fleeting", &deleted).await?;
         answer_dry_run(fixture, "sound", "haven", true).await?;
-        until(fixture, "sound", names("haven")).await?;
+        until(&fixture.shoots, "sound", names("haven")).await?;
         arrive(fixture, "sound", "haven").await
     };
     let (answer, acted) = tokio::join!(drained, garden);
