@@ -18,11 +18,10 @@ async fn requests_of_the_suite_have_levels_of_their_own() {
         .map(|level| level["metadata"]["name"].clone())
         .collect();
     let schemas = of_kind(&objects, "FlowSchema");
-    assert_eq!((levels.len(), schemas.len()), (3, 3));
-    let subjects = json!([
-        {"kind": "Group", "group": {"name": "gardener.cloud:system:seeds"}},
-        {"kind": "ServiceAccount", "serviceAccount": {"name": "garden-controller-manager", "namespace": "garden"}},
-    ]);
+    assert_eq!((levels.len(), schemas.len()), (3, 5));
+    let seeds = json!({"kind": "Group", "group": {"name": "gardener.cloud:system:seeds"}});
+    let manager = json!({"kind": "ServiceAccount",
+        "serviceAccount": {"name": "garden-controller-manager", "namespace": "garden"}});
     let precedence = |name: &str| {
         let mut found = schemas.iter().filter(|schema| schema["metadata"]["name"] == name);
         found.next().unwrap()["spec"]["matchingPrecedence"]
@@ -30,18 +29,33 @@ async fn requests_of_the_suite_have_levels_of_their_own() {
             .unwrap()
     };
     for schema in &schemas {
-        let level = &schema["spec"]["priorityLevelConfiguration"]["name"];
-        assert!(levels.contains(level), "{level}");
-        // Slow requests of an operator hold no seat of gardenlets.
-        assert_eq!(*level, schema["metadata"]["name"]);
-        if ["repot-leases", "repot-processes"].contains(&schema["metadata"]["name"].as_str().unwrap()) {
-            assert_eq!(schema["spec"]["rules"][0]["subjects"], subjects);
+        let (name, level) = (
+            schema["metadata"]["name"].as_str().unwrap(),
+            &schema["spec"]["priorityLevelConfiguration"]["name"],
+        );
+        // Writes into a namespace with many watches of a member fill each level with seats.
+        let waits_for_no_watch = ["repot-garden-controller-manager", "repot-operator-writes"].contains(&name);
+        if waits_for_no_watch {
+            assert_eq!(level, "exempt");
+        } else {
+            assert!(levels.contains(level), "{level}");
+            // Slow requests of an operator hold no seat of gardenlets.
+            assert_eq!(level, name);
+        }
+        let subjects = &schema["spec"]["rules"][0]["subjects"];
+        match name {
+            "repot-leases" => assert_eq!(*subjects, json!([seeds, manager])),
+            "repot-processes" => assert_eq!(*subjects, json!([seeds])),
+            "repot-garden-controller-manager" => assert_eq!(*subjects, json!([manager])),
+            _ => {}
         }
         // Schema service-accounts of Kubernetes has 9000.
         assert!(schema["spec"]["matchingPrecedence"].as_u64().unwrap() < 9000);
     }
-    // A Lease matches both schemas.
+    // A Lease matches several schemas, and so does a write of an operator.
+    assert!(precedence("repot-leases") < precedence("repot-garden-controller-manager"));
     assert!(precedence("repot-leases") < precedence("repot-processes"));
+    assert!(precedence("repot-operator-writes") < precedence("repot-operators"));
     assert!(precedence("repot-processes") < precedence("repot-operators"));
 
     let off = ["--set", "priorityAndFairness.enabled=false"];
@@ -55,14 +69,14 @@ async fn requests_of_the_suite_have_levels_of_their_own() {
 #[tokio::test]
 async fn operators_wait_for_no_member() {
     let desk = Desk::new().unwrap();
-    let subjects_of = async |flags: &[&str]| {
+    let subjects_of = async |name: &str, flags: &[&str]| {
         let objects = desk.rendered("garden", flags).await.unwrap();
         for schema in of_kind(&objects, "FlowSchema") {
             let subjects = schema["spec"]["rules"][0]["subjects"].to_string();
             assert!(!subjects.contains("system:authenticated"), "{subjects}");
         }
         let schemas = of_kind(&objects, "FlowSchema").into_iter();
-        let mut schemas = schemas.filter(|schema| schema["metadata"]["name"] == "repot-operators");
+        let mut schemas = schemas.filter(|schema| schema["metadata"]["name"] == name);
         schemas
             .next()
             .map(|schema| schema["spec"]["rules"][0]["subjects"].clone())
@@ -73,7 +87,9 @@ async fn operators_wait_for_no_member() {
         {"kind": "Group", "group": {"name": "garden-operators"}},
         {"kind": "Group", "group": {"name": "kubeadm:cluster-admins"}},
     ]);
-    assert_eq!(subjects_of(&[]).await, Some(defaults));
+    for name in ["repot-operators", "repot-operator-writes"] {
+        assert_eq!(subjects_of(name, &[]).await, Some(defaults.clone()));
+    }
 
     let operators = "priorityAndFairness.operators";
     let chosen = format!(
@@ -84,7 +100,10 @@ async fn operators_wait_for_no_member() {
         {"kind": "ServiceAccount", "serviceAccount": {"namespace": "argocd", "name": "deployer"}},
         {"kind": "ServiceAccount", "serviceAccount": {"namespace": "tools", "name": "*"}},
     ]);
-    assert_eq!(subjects_of(&["--set", chosen.as_str()]).await, Some(expected));
+    let flags = ["--set", chosen.as_str()];
+    for name in ["repot-operators", "repot-operator-writes"] {
+        assert_eq!(subjects_of(name, &flags).await, Some(expected.clone()));
+    }
 }
 
 /// A Pod of a project must not read the metrics, which name Shoots of all projects.

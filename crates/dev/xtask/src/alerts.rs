@@ -26,7 +26,8 @@ const TESTS: &str = "tests/alerts";
 const COMPOSED: [&str; 3] = ["etcdbr_gate_", "etcdbr_events_gate_", "etcdbr_follow_"];
 /// Metrics of kube-apiserver and of HAProxy, the edge, in rules and dashboards. Kubernetes keeps the names of
 /// stable metrics.
-const OF_OTHER_PROJECTS: [&str; 3] = [
+const OF_OTHER_PROJECTS: [&str; 4] = [
+    "apiserver_longrunning_requests",
     "apiserver_storage_size_bytes",
     "haproxy_backend_connection_errors_total",
     "haproxy_frontend_requests_denied_total",

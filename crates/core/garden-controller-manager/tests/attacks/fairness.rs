@@ -1,7 +1,7 @@
 //! A tenant sends so many requests that the requests of the suite wait.
 
 use http::Method;
-use k8s_openapi::api::flowcontrol::v1::FlowSchema;
+use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration};
 use kube::{Api, Client, client::Body};
 use testkit::eventually;
 
@@ -16,13 +16,17 @@ async fn schema_of(client: &Client, path: &str) -> Result<String, String> {
 }
 
 async fn schema_of_request(client: &Client, method: Method, path: &str) -> Result<String, String> {
+    header_of(client, method, path, "x-kubernetes-pf-flowschema-uid").await
+}
+
+async fn header_of(client: &Client, method: Method, path: &str, name: &str) -> Result<String, String> {
     let request = http::Request::builder()
         .method(method)
         .uri(path)
         .body(Body::empty())
         .map_err(|error| error.to_string())?;
     let answer = client.send(request).await.map_err(|error| error.to_string())?;
-    let uid = answer.headers().get("x-kubernetes-pf-flowschema-uid");
+    let uid = answer.headers().get(name);
     let uid = uid.ok_or_else(|| "no header".to_owned())?;
     uid.to_str().map(str::to_owned).map_err(|error| error.to_string())
 }
@@ -35,7 +39,11 @@ pub async fn requests_of_the_suite_have_levels_of_their_own(garden: &Garden) {
     let renewal = format!("{LEASES}/gardener-system-seed-lease/leases/seed-a");
     let seeds = "/apis/core.gardener.cloud/v1beta1/seeds";
     for (client, path, name) in [
-        (&garden.manager, "/api/v1/namespaces", "repot-processes"),
+        (
+            &garden.manager,
+            "/api/v1/namespaces",
+            "repot-garden-controller-manager",
+        ),
         (&garden.manager, lock.as_str(), "repot-leases"),
         (&garden.seed_a, seeds, "repot-processes"),
         (&garden.seed_a, renewal.as_str(), "repot-leases"),
@@ -53,7 +61,11 @@ pub async fn requests_of_the_suite_have_levels_of_their_own(garden: &Garden) {
     let member = garden.member(NAMESPACE).await.unwrap();
     for client in [&planted, &member] {
         let schema = schema_of(client, seeds).await.unwrap();
-        for name in ["repot-processes", "repot-leases"] {
+        for name in [
+            "repot-processes",
+            "repot-leases",
+            "repot-garden-controller-manager",
+        ] {
             let uid = schemas.get(name).await.unwrap().metadata.uid.unwrap();
             assert_ne!(schema, uid, "a member has level {name}");
         }
@@ -77,13 +89,18 @@ pub async fn no_user_waits_for_few_seats(garden: &Garden) {
     let of_project = garden.client(&account, &["system:serviceaccounts"]).await;
     let member = garden.member(NAMESPACE).await.unwrap();
     let operator = garden.client("operator", &["garden-operators"]).await;
-    for (client, name) in [
-        (&operator, "repot-operators"),
-        (&member, "global-default"),
-        (&of_project, "service-accounts"),
+    for (client, of_writes, of_reads) in [
+        (&operator, "repot-operator-writes", "repot-operators"),
+        (&member, "global-default", "global-default"),
+        (&of_project, "service-accounts", "service-accounts"),
     ] {
-        let uid = schemas.get(name).await.unwrap().metadata.uid.unwrap();
         for (method, path) in requests.clone() {
+            let name = if method == Method::GET {
+                of_reads
+            } else {
+                of_writes
+            };
+            let uid = schemas.get(name).await.unwrap().metadata.uid.unwrap();
             eventually(&format!("{method} {path} has schema {name}"), SOON, || async {
                 let schema = schema_of_request(client, method.clone(), path).await?;
                 (schema == uid).then_some(()).ok_or(schema)
@@ -91,5 +108,29 @@ pub async fn no_user_waits_for_few_seats(garden: &Garden) {
             .await
             .unwrap();
         }
+    }
+}
+
+/// A write takes up to ten seats for seconds where many clients watch the kind, and no rule bounds the
+/// watches of a member. So each level with seats fills with the writes into the project of the member. Level
+/// exempt has no seats.
+pub async fn writes_of_the_suite_wait_for_no_watch_of_a_member(garden: &Garden) {
+    let levels: Api<PriorityLevelConfiguration> = Api::all(garden.administrator());
+    let exempt = levels.get("exempt").await.unwrap().metadata.uid.unwrap();
+    let secrets = format!("/api/v1/namespaces/{NAMESPACE}/secrets");
+    let operator = garden.client("operator", &["garden-operators"]).await;
+    let header = "x-kubernetes-pf-prioritylevel-uid";
+    for client in [&garden.manager, &operator] {
+        eventually("a write has level exempt", SOON, || async {
+            let level = header_of(client, Method::POST, &secrets, header).await?;
+            (level == exempt).then_some(()).ok_or(level)
+        })
+        .await
+        .unwrap();
+    }
+    let member = garden.member(NAMESPACE).await.unwrap();
+    for client in [&member, &garden.seed_a] {
+        let level = header_of(client, Method::POST, &secrets, header).await.unwrap();
+        assert_ne!(level, exempt, "a member or a seed has level exempt");
     }
 }

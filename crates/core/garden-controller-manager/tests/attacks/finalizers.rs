@@ -1,20 +1,25 @@
 //! An operator withdraws rights and credentials by deletions. A finalizer of a member would keep the deleted
 //! object, and Kubernetes counts the rights of a RoleBinding in deletion.
 
+use std::{pin::pin, time::Duration};
+
 use api::{gardencore::SecretBinding, security::CredentialsBinding};
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::{
     core::v1::ConfigMap,
     rbac::v1::{Role, RoleBinding},
 };
 use kube::{
-    Api, Client,
-    api::{DeleteParams, PostParams},
+    Api, Client, ResourceExt,
+    api::{DeleteParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::{Value, json};
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused, try_create, until_allowed, until_refused};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+/// Many times the duration of a request, also on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
 const REFUSED: &str = "may not add a finalizer to";
 
 fn finalizers(list: &[&str]) -> Value {
@@ -71,10 +76,12 @@ pub async fn a_member_keeps_no_deleted_right(garden: &Garden) {
     let write = || try_create(&configs, garden::config_map("of-guest", 1));
     until_allowed(write).await;
     allowed(write().await);
+    let open = configs.watch(&WatchParams::default(), "0").await.unwrap();
     let deleted = administrators.delete("of-guest", &DeleteParams::default()).await;
     allowed(deleted.map(drop));
     until_refused(write).await;
     refused(write().await, "cannot create resource \"configmaps\"");
+    an_open_watch_outlives_the_right(garden, open).await;
 
     a_finalizer_from_before_the_policy_is_removed(garden, &bindings, &configs).await;
     other_kinds_get_no_finalizer(garden, &member).await;
@@ -86,6 +93,33 @@ pub async fn a_member_keeps_no_deleted_right(garden: &Garden) {
         allowed(created.map(drop));
         allowed(bindings.delete(name, &params).await.map(drop));
     }
+}
+
+/// kube-apiserver authorizes a watch once. The reason for the restarts in the runbook about rights.
+async fn an_open_watch_outlives_the_right(
+    garden: &Garden,
+    open: impl Stream<Item = kube::Result<WatchEvent<ConfigMap>>>,
+) {
+    let (name, configs): (_, Api<ConfigMap>) = ("after-the-withdrawal", garden.admin(NAMESPACE));
+    let created = configs
+        .create(&PostParams::default(), &garden::config_map(name, 1))
+        .await;
+    allowed(created.map(drop));
+    let mut open = pin!(open);
+    let arrives = async {
+        while let Some(event) = open.next().await {
+            if let Ok(WatchEvent::Added(found)) = event
+                && found.name_any() == name
+            {
+                return true;
+            }
+        }
+        false
+    };
+    let has_arrived = testkit::timeout(SOON, arrives).await.unwrap();
+    assert!(has_arrived, "the watch has ended with the right");
+    let deleted = configs.delete(name, &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
 }
 
 /// The reason for the policy, and the steps of the runbook.

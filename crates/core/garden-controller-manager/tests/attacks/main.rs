@@ -183,7 +183,10 @@ testkit::scenarios! {
         it_meets_the_policies_under_a_different_name,
         a_refused_quota_stops_no_project,
     },
-    fairness::{no_user_waits_for_few_seats, requests_of_the_suite_have_levels_of_their_own},
+    fairness::{
+        no_user_waits_for_few_seats, requests_of_the_suite_have_levels_of_their_own,
+        writes_of_the_suite_wait_for_no_watch_of_a_member,
+    },
     members::{
         a_member_of_a_project_gets_at_no_key,
         a_member_stores_no_large_object,
