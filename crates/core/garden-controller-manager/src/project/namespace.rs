@@ -6,7 +6,11 @@ use api::{
     constants::{PROJECT_NAME, ROLE},
     gardencore::Project,
 };
-use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::{
+    api::core::v1::{Namespace, NamespaceCondition},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::ResourceExt;
 use placement::credentials::seed_of_namespace;
 use serde_json::{Value, json};
@@ -24,6 +28,8 @@ const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
 const RESTRICTED: &str = "restricted";
 /// Condition of a namespace in deletion: objects with finalizers are left.
 const FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
+/// Kubernetes reports within seconds what keeps a namespace in deletion.
+const REPORTED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// Whether a project may use the wanted namespace.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,15 +58,31 @@ pub fn name_of(project: &Project) -> String {
         .unwrap_or_else(|| format!("garden-{}", project.name_any()))
 }
 
-/// The report of Kubernetes about finalizers that keep a namespace in deletion.
+/// The reason why objects with finalizers keep a namespace in deletion. etcd refuses the report of Kubernetes
+/// where the names of the finalizers are too long together, so a namespace without a report is named, too.
 #[must_use]
-pub(super) fn remaining_finalizers(namespace: &Namespace) -> Option<&str> {
-    namespace.metadata.deletion_timestamp.as_ref()?;
-    let conditions = namespace.status.as_ref()?.conditions.as_ref()?;
-    let remaining = conditions
-        .iter()
-        .find(|condition| condition.type_ == FINALIZERS_REMAINING && condition.status == "True")?;
-    remaining.message.as_deref()
+pub(super) fn remaining_finalizers(namespace: &Namespace, now: Timestamp) -> Option<String> {
+    let deleted = namespace.metadata.deletion_timestamp.as_ref()?;
+    let status = namespace.status.as_ref();
+    let mut conditions = status
+        .and_then(|status| status.conditions.as_ref())
+        .into_iter()
+        .flatten();
+    let is_report = |condition: &&NamespaceCondition| {
+        condition.type_ == FINALIZERS_REMAINING && condition.status == "True"
+    };
+    if let Some(remaining) = conditions.find(is_report) {
+        return remaining.message.clone();
+    }
+    let name = namespace.name_any();
+    let is_late = now.duration_since(deleted.0) >= REPORTED_WITHIN;
+    is_late.then(|| {
+        format!(
+            "Kubernetes has reported no finalizers since {}; list the finalizers by kubectl -n {name} get \
+             configmaps,secrets,serviceaccounts -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers",
+            deleted.0
+        )
+    })
 }
 
 /// The namespace to create for a project without a namespace. Users of a project cannot write namespaces: the

@@ -108,7 +108,7 @@ fn finalizers_that_keep_a_namespace_are_known() {
         let metadata = json!({"name": "garden-dev", "deletionTimestamp": deleted});
         let body = json!({"metadata": metadata, "status": {"conditions": [condition]}});
         let namespace: Namespace = serde_json::from_value(body).unwrap();
-        remaining_finalizers(&namespace).map(str::to_owned)
+        remaining_finalizers(&namespace, "2026-01-01T00:00:30Z".parse().unwrap())
     };
     let (deleted, kind) = (Some("2026-01-01T00:00:00Z"), "NamespaceFinalizersRemaining");
     let known = judge(deleted, kind, "True");
@@ -116,4 +116,19 @@ fn finalizers_that_keep_a_namespace_are_known() {
     assert_eq!(judge(deleted, kind, "False"), None);
     assert_eq!(judge(deleted, "NamespaceContentRemaining", "True"), None);
     assert_eq!(judge(None, kind, "True"), None);
+}
+
+/// Security: many long names of finalizers make the report of Kubernetes too large for etcd.
+#[test]
+fn a_namespace_without_a_report_is_known() {
+    let metadata = json!({"name": "garden-dev", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+    let namespace: Namespace = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+    let judge = |now: &str| remaining_finalizers(&namespace, now.parse().unwrap());
+    assert_eq!(judge("2026-01-01T00:00:59Z"), None);
+    let why = judge("2026-01-01T00:01:00Z").unwrap();
+    assert!(
+        why.contains("has reported no finalizers since 2026-01-01T00:00:00Z")
+            && why.contains("kubectl -n garden-dev get configmaps,secrets,serviceaccounts"),
+        "{why}"
+    );
 }

@@ -190,6 +190,7 @@ testkit::scenarios! {
     members::{
         a_member_of_a_project_gets_at_no_key,
         a_member_stores_no_large_object,
+        a_member_names_no_owner_of_the_garden,
         a_member_reports_in_no_name_of_the_garden,
         the_role_for_members_runs_no_workload,
     },

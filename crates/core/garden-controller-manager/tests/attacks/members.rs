@@ -107,6 +107,41 @@ pub async fn a_member_stores_no_large_object(garden: &Garden) {
     a_large_object_from_before_the_bound_shrinks(garden, &configs).await;
 }
 
+/// A deletion of a Seed in the foreground would wait for an object of the member.
+pub async fn a_member_names_no_owner_of_the_garden(garden: &Garden) {
+    let member = garden.member(NAMESPACE).await.unwrap();
+    let configs: Api<ConfigMap> = Api::namespaced(member, NAMESPACE);
+    let owner = |kind: &str| {
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "name": "x", "uid": "u",
+            "blockOwnerDeletion": true})
+    };
+    let owned = |kind: &str| -> ConfigMap {
+        let metadata =
+            json!({"name": "owned", "finalizers": ["example.org/kept"], "ownerReferences": [owner(kind)]});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    };
+    garden::until_allowed(|| garden::try_create(&configs, owned("Shoot"))).await;
+    garden::until_refused(|| garden::try_create(&configs, owned("Seed"))).await;
+    let words = "as an owner of ConfigMap";
+    for kind in ["Seed", "Project", "CloudProfile", "BackupBucket"] {
+        refused(garden::try_create(&configs, owned(kind)).await, words);
+    }
+    let params = PostParams::default();
+    let created = configs.create(&params, &garden::config_map("unowned", 1)).await;
+    allowed(created.map(drop));
+    let added = json!({"metadata": {"ownerReferences": [owner("Seed")]}});
+    refused(garden.patch(&configs, "unowned", added).await, words);
+    // An owner from before the policy.
+    let administrators: Api<ConfigMap> = garden.admin(NAMESPACE);
+    let mut early = owned("Seed");
+    early.metadata.name = Some("owned-early".to_owned());
+    allowed(administrators.create(&params, &early).await.map(drop));
+    let released = json!({"metadata": {"finalizers": null, "labels": {"x": "y"}}});
+    allowed(garden.patch(&configs, "owned-early", released).await);
+    let deleted = administrators.delete("unowned", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+}
+
 /// An operator decides about a takeover by Events of garden-controller-manager.
 pub async fn a_member_reports_in_no_name_of_the_garden(garden: &Garden) {
     let core: Api<Event> = Api::namespaced(garden.member(NAMESPACE).await.unwrap(), NAMESPACE);

@@ -92,7 +92,9 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
     );
     allowed(garden.patch(&manager, "goes", asks(&Value::Null)).await);
     // A tenant must not keep an operator from a takeover.
-    refused(garden.patch(&theirs, "stays", asks(&Value::Null)).await, word);
+    let replace =
+        "on shoots; where a replace of the Shoot removes the annotation, keep the annotation in the manifest";
+    refused(garden.patch(&theirs, "stays", asks(&Value::Null)).await, replace);
     allowed(garden.patch(&admin, "stays", asks(&Value::Null)).await);
 }
 
@@ -148,7 +150,10 @@ pub async fn a_new_epoch_takes_a_verb_of_its_own(garden: &Garden) {
     );
     allowed(garden.patch(&manager, "kept", renews(&Value::Null)).await);
     allowed(garden.patch(&admin, "kept", yes).await);
-    refused(garden.patch(&theirs, "kept", renews(&Value::Null)).await, word);
+    refused(
+        garden.patch(&theirs, "kept", renews(&Value::Null)).await,
+        "on shoots; where a replace of the Shoot removes the annotation, keep the annotation in the manifest",
+    );
     allowed(garden.patch(&admin, "kept", renews(&Value::Null)).await);
 }
 
