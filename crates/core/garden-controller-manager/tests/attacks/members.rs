@@ -77,6 +77,17 @@ pub async fn a_member_stores_no_large_object(garden: &Garden) {
         allowed(garden.patch(&configs, "stored", fits).await);
     }
 
+    // Kubernetes reports all finalizers of a namespace in deletion in a single condition.
+    let finalizers = |count: usize| -> Value {
+        let names: Vec<String> = (0..count).map(|number| format!("example.org/{number}")).collect();
+        json!({"metadata": {"finalizers": names}})
+    };
+    let many = "has 17 finalizers, and an object in a project may have 16";
+    refused(garden.patch(&configs, "stored", finalizers(17)).await, many);
+    for fits in [finalizers(16), finalizers(0)] {
+        allowed(garden.patch(&configs, "stored", fits).await);
+    }
+
     let secrets: Api<Secret> = Api::namespaced(member.clone(), NAMESPACE);
     let mut secret = named("stored", Secret::default());
     // Stored without base64.
