@@ -7,6 +7,7 @@
 //! | `GET /readyz` | 200, or 503 | [`Readiness`] |
 //! | `GET /ownership` | 200; 404 without an owner check | [`SidecarOwnership`] |
 //! | `POST /ownership/sealing`, [`SealingReport`] | 200; 404 without an owner check | [`SealingAnswer`] |
+//! | `PUT /gate/prepared-clients`, [`PreparedClientList`] | 200; 404 as above | [`PreparedClientsAnswer`] |
 //! | `/snapshot/full`, `/snapshot/delta` | 200 | [`ReportedSnapshot`]; `null` for a delta without changes |
 //! | `/snapshot/full?final=true` | 200 | [`FullSnapshot`] |
 //! | `GET /snapshot/latest` | 200 | [`LatestSnapshots`] |
@@ -29,6 +30,7 @@ mod error_class;
 mod follow;
 mod health;
 mod ownership;
+mod prepared_clients;
 mod reports;
 mod snapshots;
 
@@ -36,6 +38,9 @@ pub use error_class::{ErrorAnswer, ErrorClass};
 pub use follow::{FollowPhase, FollowStatus};
 pub use health::{Readiness, ReliefResult, ReportedRelief, ReportedSpace, SidecarHealth, SnapshotterPhase};
 pub use ownership::{EtcdGateState, SealingAnswer, SealingReport, SidecarOwnership};
+pub use prepared_clients::{
+    PREPARED_CLIENT_UNIT, PREPARED_CLIENTS_PATH, PreparedClient, PreparedClientList, PreparedClientsAnswer,
+};
 pub use reports::{CopySummary, EpochBegin, InitializeSummary, ReportedVolumeLoss};
 pub use snapshots::{FullSnapshot, LatestSnapshots, ReportedSnapshot, ResumeAnswer, SnapshotProof};
 
