@@ -143,6 +143,7 @@ fn snapshots(
         let behind = Behind {
             snapshotter: Arc::new(Mutex::new(handle)),
             owner: None,
+            prepared: None,
         };
         let work = async move {
             Box::pin(snapshotter.run(stop)).await;
@@ -157,6 +158,7 @@ fn snapshots(
     let behind = Behind {
         snapshotter,
         owner: Some(status),
+        prepared: Some(controller.prepared_clients()),
     };
     Ok((Box::pin(controller.run(stop)), behind))
 }

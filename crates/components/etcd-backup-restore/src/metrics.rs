@@ -73,6 +73,8 @@ pub struct GateMetrics {
     open: Gauge,
     requests: Family<ClassLabel, Counter>,
     writes: Gauge,
+    prepared: Gauge,
+    prepared_refused: Counter,
 }
 
 impl GateMetrics {
@@ -102,6 +104,28 @@ impl GateMetrics {
             format!("Writes through {gate} that etcd has not answered, where the gate forwards HTTP/2"),
             self.writes.clone(),
         );
+        registry.register(
+            format!("{prefix}_prepared_connections"),
+            format!("Connections through {gate} now with the certificate of a preparation"),
+            self.prepared.clone(),
+        );
+        registry.register(
+            format!("{prefix}_prepared_connections_refused"),
+            format!(
+                "Connections that {gate} refused, with the certificate of a preparation that is not listed"
+            ),
+            self.prepared_refused.clone(),
+        );
+    }
+
+    /// Connections with the certificate of a preparation came or went.
+    pub fn prepared_connections(&self, more: i64) {
+        self.prepared.inc_by(more);
+    }
+
+    /// A connection with the certificate of a preparation was refused.
+    pub fn prepared_refused(&self) {
+        self.prepared_refused.inc();
     }
 
     /// A request came.

@@ -2,12 +2,13 @@
 //!
 //! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and
 //! `/snapshot/delta`; `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `GET /ownership` and
-//! `POST /ownership/sealing`. The crate `sidecar-protocol` has the types of the answers. `/healthz`,
+//! `POST /ownership/sealing` and `PUT /gate/prepared-clients`. The crate `sidecar-protocol` has the types of the answers. `/healthz`,
 //! `/snapshot/latest` and `/metrics` answer from memory at any time. `/healthz` reports on this process only:
 //! a bucket that refuses requests must not take etcd out of service.
 
+use crate::clock;
 use crate::error::{Class, Error, Result};
-use crate::owner::{CurrentSnapshotter, OwnershipStatus};
+use crate::owner::{CurrentSnapshotter, OwnershipStatus, PreparedClients};
 use crate::snapshot_name::Snapshot;
 use crate::snapshotter::{Handle, Proof};
 use axum::extract::{Query, State};
@@ -15,15 +16,16 @@ use axum::response::{IntoResponse, Response};
 use axum::{
     Json, Router,
     http::{StatusCode, header},
-    routing::{get, post},
+    routing::{get, post, put},
 };
 use axum_server::tls_rustls::RustlsConfig;
 use ownership::SidecarState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sidecar_protocol::{
-    ErrorAnswer, FullSnapshot, LatestSnapshots, Readiness, ReportedSpace, ResumeAnswer, SealingAnswer,
-    SealingReport, SidecarHealth, SnapshotProof,
+    ErrorAnswer, FullSnapshot, LatestSnapshots, PREPARED_CLIENTS_PATH, PreparedClientList,
+    PreparedClientsAnswer, Readiness, ReportedSpace, ResumeAnswer, SealingAnswer, SealingReport,
+    SidecarHealth, SnapshotProof,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -76,6 +78,8 @@ pub struct Behind {
     pub snapshotter: CurrentSnapshotter,
     /// The ownership state; `None` without the owner check.
     pub owner: Option<Arc<OwnershipStatus>>,
+    /// The certificates of preparations at the gate; `None` without the owner check.
+    pub prepared: Option<Arc<PreparedClients>>,
 }
 
 impl Behind {
@@ -106,6 +110,7 @@ pub fn routes(behind: Behind) -> Router {
         .route("/readyz", get(readyz))
         .route("/ownership", get(ownership))
         .route("/ownership/sealing", post(sealing))
+        .route(PREPARED_CLIENTS_PATH, put(prepared_clients))
         .route("/healthz", get(healthz))
         .route("/snapshot/full", get(full).post(full))
         .route("/snapshot/delta", get(delta).post(delta))
@@ -153,11 +158,40 @@ async fn sealing(State(behind): State<Behind>, Json(report): Json<SealingReport>
             phase: "Sealing".to_owned(),
         })
         .into_response(),
-        Err(refused) => {
-            let mut response = refused.into_response();
-            *response.status_mut() = StatusCode::CONFLICT;
-            response
-        }
+        Err(refused) => conflict(refused),
+    }
+}
+
+fn conflict(refused: Error) -> Response {
+    let mut response = refused.into_response();
+    *response.status_mut() = StatusCode::CONFLICT;
+    response
+}
+
+/// The gardenlet of the source lists the certificates of preparations that the gate admits. A list of a
+/// different epoch is a conflict with the epoch of this process.
+async fn prepared_clients(State(behind): State<Behind>, Json(list): Json<PreparedClientList>) -> Response {
+    let Some(clients) = &behind.prepared else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let epoch = behind.handle().epoch;
+    let replaced = if list.epoch == epoch {
+        clients.replace(&list, clock::now())
+    } else {
+        let what = format!(
+            "certificates of a preparation in ownership epoch {} are listed, and this process runs in epoch {epoch}: wait until \
+             etcd-druid has started it in the epoch of the Etcd",
+            list.epoch
+        );
+        Err(Error::new(Class::OtherEpoch, what))
+    };
+    match replaced {
+        Ok(admitted) => answer(&PreparedClientsAnswer {
+            epoch,
+            admitted: u64::try_from(admitted).unwrap_or(u64::MAX),
+        })
+        .into_response(),
+        Err(refused) => conflict(refused),
     }
 }
 

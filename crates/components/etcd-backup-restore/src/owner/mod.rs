@@ -46,7 +46,9 @@ mod witness;
 pub use events::EventsTarget;
 pub use flags::{OwnerArgs, OwnerCheck};
 pub use gate::{Gate, GateTarget};
-pub use http2::{GateProtocol, GateTlsPaths, GateTraffic, Http2GateArgs, Http2Proxy, RequestClass};
+pub use http2::{
+    GateProtocol, GateTlsPaths, GateTraffic, Http2GateArgs, Http2Proxy, PreparedClients, RequestClass,
+};
 pub use marker::Marker;
 pub use ownership_controller::{CurrentSnapshotter, OwnershipController, SettingsUnder};
 pub use status::OwnershipStatus;

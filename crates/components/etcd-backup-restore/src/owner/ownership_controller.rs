@@ -2,7 +2,7 @@
 
 use super::flags::OwnerCheck;
 use super::gate::{Gate, GateTarget};
-use super::http2::{GateForwarding, Http2Proxy};
+use super::http2::{GateForwarding, Http2Proxy, PreparedClients};
 use super::status::OwnershipStatus;
 use super::witness::Bucket;
 use crate::error::{Class, Error, Result};
@@ -128,6 +128,16 @@ impl OwnershipController {
     #[must_use]
     pub fn view(&self) -> (CurrentSnapshotter, Arc<OwnershipStatus>) {
         (self.snapshotter.clone(), self.status.clone())
+    }
+
+    /// The certificates of preparations that the gate in front of etcd admits.
+    #[must_use]
+    pub fn prepared_clients(&self) -> Arc<PreparedClients> {
+        let proxy = self.gates.iter().find_map(|gate| gate.http2.as_ref());
+        proxy.map_or_else(
+            || Arc::new(PreparedClients::new(false, self.metrics.gate())),
+            |proxy| proxy.prepared_clients(),
+        )
     }
 
     /// Runs until stopped. An error concerns the settings or the machine; the gate is then shut.

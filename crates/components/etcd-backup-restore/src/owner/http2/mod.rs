@@ -2,7 +2,8 @@
 //! requests: it can hold requests, count writes under way, end streams with a status, and route requests.
 //!
 //! Guarantees, beside those of the gate
-//! - A client without a certificate of the client CA reaches no etcd.
+//! - A client without a certificate of the client CA reaches no etcd. A client with the certificate of a
+//!   preparation reaches etcd while the certificate is listed.
 //! - Headers, trailers, messages, and the reasons of reset streams pass unchanged.
 //! - A body is read as fast as the receiver takes the content. `limits` bounds the buffers.
 //! - A connection of a client has a connection to etcd. If the latter breaks, the former is closed.
@@ -16,6 +17,7 @@
 //! | `traffic` | hold, count, end and route requests |
 //! | `open_streams` | reads and streams under way |
 //! | `request_class` | reads, writes and streams |
+//! | `prepared_clients` | certificates of preparations, which the gate admits while listed |
 //! | `limits` | connections, streams, headers, buffers |
 //! | `socket` | the check of the permit before each write |
 //! | `tasks` | the tasks of a connection |
@@ -28,6 +30,7 @@ mod flags;
 mod forward;
 mod limits;
 mod open_streams;
+mod prepared_clients;
 mod request_class;
 mod socket;
 mod tasks;
@@ -36,6 +39,7 @@ mod traffic;
 
 pub(super) use flags::GateForwarding;
 pub use flags::{GateProtocol, Http2GateArgs};
+pub use prepared_clients::PreparedClients;
 pub use request_class::RequestClass;
 pub use tls::GateTlsPaths;
 pub use traffic::GateTraffic;
@@ -69,6 +73,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// The proxy of a gate.
 pub struct Http2Proxy {
     tls: GateTls,
+    prepared: Arc<PreparedClients>,
     traffic: Arc<GateTraffic>,
     metrics: GateMetrics,
 }
@@ -80,6 +85,7 @@ impl Http2Proxy {
     /// A file of a certificate is missing or invalid.
     pub fn new(target: SocketAddr, tls: Option<GateTlsPaths>, metrics: GateMetrics) -> Result<Self> {
         Ok(Self {
+            prepared: Arc::new(PreparedClients::new(tls.is_some(), metrics.clone())),
             tls: GateTls::new(tls)?,
             traffic: Arc::new(GateTraffic::new(target, metrics.clone())),
             metrics,
@@ -92,6 +98,12 @@ impl Http2Proxy {
         self.traffic.clone()
     }
 
+    /// The certificates of preparations that this gate admits.
+    #[must_use]
+    pub fn prepared_clients(&self) -> Arc<PreparedClients> {
+        self.prepared.clone()
+    }
+
     /// Serves the connection of a client until a side ends.
     pub(super) async fn serve(&self, client: Abrupt, permit: &Permit) -> io::Result<()> {
         prepare(client.stream())?;
@@ -100,7 +112,13 @@ impl Http2Proxy {
         match &configs.clients {
             Some(acceptor) => {
                 let client = timeout(HANDSHAKE, acceptor.accept(client)).await??;
-                self.serve_http2(client, configs, permit, &end).await
+                let prepared = self.prepared.admit(client.get_ref().1.peer_certificates())?;
+                let Some(prepared) = prepared else {
+                    return self.serve_http2(client, configs, permit, &end).await;
+                };
+                let both = permit.and(prepared.permit());
+                let serving = Box::pin(self.serve_http2(client, configs, &both, &end));
+                prepared.permit().guard(serving).await.map_err(io::Error::other)?
             }
             None => self.serve_http2(client, configs, permit, &end).await,
         }

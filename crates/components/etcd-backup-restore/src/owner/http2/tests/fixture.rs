@@ -1,7 +1,7 @@
 //! A gate in front of an etcd that the test plays, frame by frame.
 
 use crate::metrics::Metrics;
-use crate::owner::{Gate, GateTarget, GateTlsPaths, GateTraffic, Http2Proxy};
+use crate::owner::{Gate, GateTarget, GateTlsPaths, GateTraffic, Http2Proxy, PreparedClients};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
@@ -139,6 +139,7 @@ pub(super) struct World {
     pub(super) etcd: PlayedEtcd,
     pub(super) address: SocketAddr,
     pub(super) traffic: Arc<GateTraffic>,
+    pub(super) prepared: Arc<PreparedClients>,
     metrics: Arc<Metrics>,
     pub(super) gate: JoinSet<()>,
 }
@@ -153,7 +154,7 @@ impl World {
     pub(super) async fn before(etcd: PlayedEtcd, target: SocketAddr, tls: Option<GateTlsPaths>) -> Self {
         let metrics = Arc::<Metrics>::default();
         let proxy = Http2Proxy::new(target, tls, metrics.gate()).unwrap();
-        let traffic = proxy.traffic();
+        let (traffic, prepared) = (proxy.traffic(), proxy.prepared_clients());
         let gate = Gate {
             listen: "127.0.0.1:0".parse().unwrap(),
             target: GateTarget::Etcd(target),
@@ -177,6 +178,7 @@ impl World {
             etcd,
             address,
             traffic,
+            prepared,
             metrics,
             gate: running,
         }

@@ -5,6 +5,7 @@ mod cuts;
 mod fixture;
 mod permits;
 mod pings;
+mod prepared;
 mod raw;
 mod streams;
 mod tls;

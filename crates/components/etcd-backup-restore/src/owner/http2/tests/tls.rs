@@ -16,15 +16,23 @@ use tokio::task::JoinSet;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Writes `ca.crt`, `tls.crt` and `tls.key` of an authority.
-fn write_certificates(folder: &Path) {
+pub(super) fn write_certificates(folder: &Path) -> Issuer<'static, KeyPair> {
     fs::create_dir_all(folder).unwrap();
-    let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let ca_key = KeyPair::generate().unwrap();
     let mut ca = CertificateParams::new(Vec::<String>::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     fs::write(folder.join("ca.crt"), ca.self_signed(&ca_key).unwrap().pem()).unwrap();
     let issuer = Issuer::new(ca, ca_key);
     let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let leaf = leaf.signed_by(&key, &issuer).unwrap();
+    write_leaf(folder, &leaf, &issuer);
+    issuer
+}
+
+/// Writes `tls.crt` and `tls.key`.
+pub(super) fn write_leaf(folder: &Path, leaf: &CertificateParams, issuer: &Issuer<'static, KeyPair>) {
+    fs::create_dir_all(folder).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let leaf = leaf.signed_by(&key, issuer).unwrap();
     fs::write(folder.join("tls.crt"), leaf.pem()).unwrap();
     fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
 }
@@ -37,7 +45,7 @@ fn chain(path: &Path) -> Vec<CertificateDer<'static>> {
 }
 
 /// Ends TLS in front of the played etcd, and passes bytes on.
-async fn tls_before(etcd: SocketAddr, folder: &Path) -> (SocketAddr, JoinSet<()>) {
+pub(super) async fn tls_before(etcd: SocketAddr, folder: &Path) -> (SocketAddr, JoinSet<()>) {
     let key = PrivateKeyDer::from_pem_file(folder.join("tls.key")).unwrap();
     let mut config = ServerConfig::builder()
         .with_no_client_auth()
@@ -62,7 +70,7 @@ async fn tls_before(etcd: SocketAddr, folder: &Path) -> (SocketAddr, JoinSet<()>
     (address, task)
 }
 
-fn client_config(trusted: &Path, own: Option<&Path>) -> ClientConfig {
+pub(super) fn client_config(trusted: &Path, own: Option<&Path>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(chain(&trusted.join("ca.crt")).remove(0)).unwrap();
     let config = ClientConfig::builder().with_root_certificates(roots);
@@ -79,7 +87,7 @@ fn client_config(trusted: &Path, own: Option<&Path>) -> ClientConfig {
     config
 }
 
-async fn connect(
+pub(super) async fn connect(
     address: SocketAddr,
     config: ClientConfig,
 ) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
@@ -88,8 +96,20 @@ async fn connect(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
+/// A gate with the certificate of this folder, between clients and an etcd with the same CA.
+pub(super) fn gate_paths(own: &Path) -> GateTlsPaths {
+    GateTlsPaths {
+        cert: own.join("tls.crt"),
+        key: own.join("tls.key"),
+        client_ca: own.join("ca.crt"),
+        etcd_ca: own.join("ca.crt"),
+        etcd_client: Some((own.join("tls.crt"), own.join("tls.key"))),
+        etcd_name: "localhost".to_owned(),
+    }
+}
+
 /// Whether the peer has ended the connection without a byte of HTTP/2.
-async fn is_refused<S: tokio::io::AsyncRead + Unpin>(mut stream: S) -> bool {
+pub(super) async fn is_refused<S: tokio::io::AsyncRead + Unpin>(mut stream: S) -> bool {
     let mut byte = [0];
     let read = tokio::io::AsyncReadExt::read(&mut stream, &mut byte);
     !matches!(in_time(read).await, Ok(1..))
@@ -104,15 +124,7 @@ async fn a_client_without_a_certificate_of_the_ca_reaches_no_etcd() {
     write_certificates(&foreign);
     let etcd = PlayedEtcd::start().await;
     let (target, _tls) = tls_before(etcd.address, &own).await;
-    let paths = GateTlsPaths {
-        cert: own.join("tls.crt"),
-        key: own.join("tls.key"),
-        client_ca: own.join("ca.crt"),
-        etcd_ca: own.join("ca.crt"),
-        etcd_client: Some((own.join("tls.crt"), own.join("tls.key"))),
-        etcd_name: "localhost".to_owned(),
-    };
-    let mut world = World::before(etcd, target, Some(paths)).await;
+    let mut world = World::before(etcd, target, Some(gate_paths(&own))).await;
     for certificate in [None, Some(&*foreign)] {
         // With TLS 1.3 the client learns of the refusal after the handshake.
         if let Ok(stream) = connect(world.address, client_config(&own, certificate)).await {
