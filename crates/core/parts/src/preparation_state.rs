@@ -11,7 +11,7 @@ use api::gardencore::{
     InternalSecret, InternalSecretFields, Seed as SeedObject, Shoot, shoot::MigrationPreparation,
 };
 use kube::{Api, Resource, ResourceExt, api::PostParams};
-use placement::{Names, grant_id, preparation_state_name};
+use placement::{Names, grant_id, names::recorded_technical_id, preparation_state_name};
 use runtime::{
     Error, Result,
     client::{Cluster, Garden, Seed},
@@ -20,6 +20,7 @@ use runtime::{
 
 use crate::{
     FIELD_MANAGER, Settings, configuration_problem,
+    etcd::prepared_clients,
     facts::{project_of, tenant},
     preparation::PreparationFacts,
     residency::{Residency, prepared_in},
@@ -43,13 +44,19 @@ impl PreparationState {
             Box::pin(Self::deploy(input))
         });
 
+    /// Validity of a list of serial numbers at the gate. After the end of a grant the gate refuses the
+    /// destination within this time, also without a gardenlet in the source.
+    pub const LISTED_FOR: Duration = prepared_clients::LISTED_FOR;
+
     /// Data keys of the object.
     pub fn data_keys() -> impl Iterator<Item = String> {
         share_keys()
     }
 
     /// Issues the keys for the destination of this grant, in the seed of the source. An existing object
-    /// stays: each grant has an object of its own.
+    /// stays: each grant has an object of its own. The gate in front of etcd learns the serial number before
+    /// the keys leave the seed: a gate that does not know the rule would admit the destination for ever. The
+    /// caller repeats this within [`Self::LISTED_FOR`].
     pub async fn publish(
         garden: &Garden,
         seed: Seed,
@@ -78,8 +85,24 @@ impl PreparationState {
                 residency.namespace
             )));
         }
-        let share = issue_for_destination(&residency, &names, granted.expiry.0).await?;
+        let share = issue_for_destination(&residency, &names, granted).await?;
+        prepared_clients::list(&residency, granted.epoch, Some(granted)).await?;
         create(garden, shoot, granted, share).await
+    }
+
+    /// Lets the gate in front of etcd refuse all destinations, in the seed of the source. `epoch`: the
+    /// ownership epoch of the grant that has ended.
+    pub async fn withdraw(seed: Seed, settings: Arc<Settings>, shoot: &Shoot, epoch: i64) -> Result<()> {
+        let namespace = recorded_technical_id(shoot)
+            .map(str::to_owned)
+            .ok_or_else(|| Error::transient("status.technicalID of the shoot is not recorded"))?;
+        let residency = Residency {
+            seed,
+            settings,
+            namespace,
+            tenant: tenant(shoot),
+        };
+        prepared_clients::list(&residency, epoch, None).await
     }
 
     /// "Deploying Secrets of the preparation", in the destination.
@@ -107,7 +130,8 @@ impl PreparationState {
                 TRY_AGAIN,
                 format!(
                     "the gardenlet of seed {} has not made InternalSecret {name} yet: the source makes the keys for a preparation \
-                     only with --enable-preparation",
+                     only with --enable-preparation, and while etcd serves behind a gate for HTTP/2 (backupRestore.gateProtocol of \
+                     etcd-druid)",
                     p.granted.source
                 ),
             )

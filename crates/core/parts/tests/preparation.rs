@@ -5,7 +5,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
 use anyhow::Result;
@@ -19,10 +25,11 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use parts::{
-    Facts, Namespace, Operation, PreparationFacts, PreparationState, Secrets, Settings, prepared_in,
+    Facts, Namespace, Operation, PreparationFacts, PreparationState, Secrets, Settings, UrlOf, prepared_in,
 };
 use placement::preparation_state_name;
 use serde_json::json;
+use sidecar_protocol::{PREPARED_CLIENTS_PATH, PreparedClientList};
 
 use parts_fixture::{NAMESPACE, PROJECT, World};
 
@@ -177,11 +184,77 @@ async fn no_secret_of_a_preparation_outlasts_the_first_step_of_an_owner() -> Res
     Ok(())
 }
 
+/// An etcd-backup-restore that confirms lists of certificates, and keeps the newest list.
+#[derive(Clone, Default)]
+struct FakeSidecar {
+    /// A former version, which knows no lists.
+    is_former: Arc<AtomicBool>,
+    newest: Arc<Mutex<Option<PreparedClientList>>>,
+}
+
+impl FakeSidecar {
+    /// The settings of a gardenlet with this sidecar.
+    fn start(&self) -> Result<Settings> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let sidecar = self.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // A client that has gone needs no answer.
+                sidecar.answer(&stream).ok();
+            }
+        });
+        Ok(Settings {
+            etcd_backup_url: UrlOf::new(move |_| format!("http://127.0.0.1:{port}")),
+            ..Settings::default()
+        })
+    }
+
+    fn answer(&self, mut stream: &TcpStream) -> io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        let (mut head, mut length) = (Vec::new(), 0);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().unwrap_or_default();
+            }
+            head.push(line);
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let asked = format!("PUT {PREPARED_CLIENTS_PATH} ");
+        let is_list = head.first().is_some_and(|line| line.starts_with(&asked));
+        let (status, answer) = if !is_list || self.is_former.load(Ordering::SeqCst) {
+            ("404 Not Found", String::new())
+        } else {
+            let list: PreparedClientList = serde_json::from_slice(&body)?;
+            let answer = json!({"epoch": list.epoch, "admitted": list.clients.len()});
+            *self.newest.lock().unwrap() = Some(list);
+            ("200 OK", answer.to_string())
+        };
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n", answer.len());
+        stream.write_all(format!("{head}Connection: close\r\n\r\n{answer}").as_bytes())
+    }
+
+    /// The serial numbers of the newest list.
+    fn serials(&self) -> Option<Vec<String>> {
+        let newest = self.newest.lock().unwrap();
+        let clients = newest.as_ref().map(|list| list.clients.iter());
+        clients.map(|clients| clients.map(|client| client.serial.clone()).collect())
+    }
+}
+
 /// The source makes the object once for each grant, from the keys in its seed.
 #[tokio::test]
 async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
     let world = World::start("issued-keys").await?;
-    let facts = world.facts(Operation::Reconcile, Settings::default()).await?;
+    let sidecar = FakeSidecar::default();
+    let facts = world.facts(Operation::Reconcile, sidecar.start()?).await?;
     let granted = grant(&facts, 1, "2999-01-01T00:00:00Z");
     let objects: Api<InternalSecret> = Api::namespaced(world.client(), PROJECT);
     let name = preparation_state_name("web", &granted);
@@ -202,8 +275,16 @@ async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
     assert!(why.contains("is not there yet"), "{why}");
     assert!(objects.get_opt(&name).await?.is_none());
     Secrets::deploy(&facts).await?;
+    // The gate of a former version would admit the certificate for ever.
+    sidecar.is_former.store(true, Ordering::SeqCst);
+    let why = publish().await.unwrap_err().to_string();
+    assert!(why.contains("so no keys are issued"), "{why}");
+    assert!(objects.get_opt(&name).await?.is_none());
+    sidecar.is_former.store(false, Ordering::SeqCst);
     publish().await?;
     let first = objects.get(&name).await?;
+    let serial = serial_for_etcd(&first);
+    assert_eq!(sidecar.serials(), Some(vec![serial.clone()]));
     let keys: BTreeSet<_> = first.spec.data.keys().cloned().collect();
     assert_eq!(keys, PreparationState::data_keys().collect::<BTreeSet<_>>());
     assert_eq!(
@@ -217,6 +298,27 @@ async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
     // garden-controller-manager has deleted the object, and the grant is still valid.
     objects.delete(&name, &DeleteParams::default()).await?;
     publish().await?;
-    assert_ne!(objects.get(&name).await?.uid(), first.uid());
+    let second = objects.get(&name).await?;
+    assert_ne!(second.uid(), first.uid());
+    assert_eq!(serial_for_etcd(&second), serial);
+    assert_eq!(sidecar.serials(), Some(vec![serial]));
+
+    // The end of the grant.
+    let mut shoot = (*facts.shoot).clone();
+    shoot.status.get_or_insert_default().technical_id = NAMESPACE.to_owned();
+    let (seed, settings) = (
+        facts.residency.seed.clone(),
+        Arc::clone(&facts.residency.settings),
+    );
+    PreparationState::withdraw(seed, settings, &shoot, 1).await?;
+    assert_eq!(sidecar.serials(), Some(Vec::new()));
     Ok(())
+}
+
+/// Serial number of the certificate for etcd.
+fn serial_for_etcd(object: &InternalSecret) -> String {
+    let pem = &object.spec.data["etcd-client_tls.crt"].0;
+    let (_, pem) = x509_parser::pem::parse_x509_pem(pem).unwrap();
+    let leaf = pem.parse_x509().unwrap();
+    leaf.raw_serial_as_string().replace(':', "")
 }

@@ -6,13 +6,14 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose as Usage, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    Issuer, KeyPair, KeyUsagePurpose, SerialNumber,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use runtime::{Error, Result, clock};
 use serde_json::json;
+use sidecar_protocol::PREPARED_CLIENT_UNIT;
 
-use super::{config::Recipe, signing_key};
+use super::{config::Recipe, prepared::EtcdSerial, signing_key};
 use crate::api_server::kubeconfig;
 
 /// Validity of an authority and of a carried certificate, in years. Longer than the expected life of a shoot
@@ -28,6 +29,9 @@ pub(crate) enum Validity {
     Years(i16),
     /// A time, in whole seconds.
     Until(Timestamp),
+    /// A time, in whole seconds, for a certificate of a preparation that the gate of etcd refuses unless this
+    /// serial number is listed.
+    WhileListed(Timestamp, EtcdSerial),
 }
 
 /// The data of a Secret.
@@ -176,6 +180,12 @@ fn params(
             .distinguished_name
             .push(DnType::OrganizationName, organization);
     }
+    if let Validity::WhileListed(_, serial) = validity {
+        params.serial_number = Some(SerialNumber::from_slice(serial.as_ref()));
+        params
+            .distinguished_name
+            .push(DnType::OrganizationalUnitName, PREPARED_CLIENT_UNIT);
+    }
     // Whole days: validity begins a day earlier, for clocks that are behind.
     let today = clock::now().to_zoned(TimeZone::UTC).date();
     let from = today.saturating_sub(1.day());
@@ -190,7 +200,7 @@ fn params(
             .to_zoned(TimeZone::UTC)
             .map_err(|e| Error::bug("the end of validity is no time").caused_by(e))?
             .timestamp(),
-        Validity::Until(until) => until,
+        Validity::Until(until) | Validity::WhileListed(until, _) => until,
     };
     let seconds = u64::try_from(valid_until.as_second()).unwrap_or_default();
     params.not_after = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);

@@ -4,11 +4,15 @@
 //! Promises: no key of an authority is in a share. Each certificate in a share has a key of its own, and ends
 //! with the grant. A Secret of a preparation is immutable and has label `PREPARED_BY_GRANT`, so no flow of an
 //! owner takes such a Secret for a Secret of the shoot. No Secret of a preparation goes into a ShootState.
+//! The certificate for etcd has the mark and the serial number by which the gate in front of etcd refuses the
+//! destination after the end of the grant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::constants::{MANAGER_IDENTITY, PREPARED_BY_GRANT, SECRET_NAME};
-use jiff::Timestamp;
+use api::{
+    constants::{MANAGER_IDENTITY, PREPARED_BY_GRANT, SECRET_NAME},
+    gardencore::shoot::MigrationPreparation,
+};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, ResourceExt,
@@ -18,8 +22,8 @@ use placement::Names;
 use runtime::{Error, Result, client::Cluster, error::Explain};
 
 use super::{
-    config::{Config, IDENTITY, PreparedShare, prepared_keys, prepared_names, table},
-    issue::{Validity, issue},
+    config::{Config, ETCD_CLIENT, IDENTITY, PreparedShare, prepared_keys, prepared_names, table},
+    issue::{Validity, hex, issue},
     plan::{Existing, data_by_name},
 };
 use crate::{FIELD_MANAGER, configuration_problem, residency::Residency};
@@ -37,8 +41,51 @@ pub(crate) fn share_keys() -> impl Iterator<Item = String> {
     prepared_names().flat_map(|name| prepared_keys(name).iter().map(move |key| data_key(name, key)))
 }
 
-/// The share for a destination. The certificates of the share end at this time.
-pub(super) fn issue_share(table: &[Config], existing: &Existing, until: Timestamp) -> Result<ShareData> {
+/// Serial number of the certificate for etcd, as long as a certificate may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EtcdSerial([u8; 20]);
+
+impl EtcdSerial {
+    /// Derived from the grant, so that the source can list the serial number without the certificate: also
+    /// after a restart, and after garden-controller-manager has deleted the object with the keys.
+    pub(crate) fn from_grant(granted: &MigrationPreparation) -> Self {
+        let MigrationPreparation {
+            uid,
+            source,
+            destination,
+            epoch,
+            expiry,
+        } = granted;
+        // No name and no uid has a slash.
+        let text = format!("{uid}/{source}/{destination}/{epoch}/{}", expiry.0.as_second());
+        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        let mut serial = [0; 20];
+        for (byte, hashed) in serial.iter_mut().zip(digest.as_ref()) {
+            *byte = *hashed;
+        }
+        // A positive number without a leading zero has the same bytes in the certificate.
+        serial[0] = (serial[0] & 0x3f) | 0x40;
+        Self(serial)
+    }
+
+    /// As in lists for the gate.
+    pub(crate) fn to_hex(self) -> String {
+        hex(&self.0)
+    }
+}
+
+impl AsRef<[u8]> for EtcdSerial {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// The share for the destination of a grant. The certificates of the share end with the grant.
+pub(super) fn issue_share(
+    table: &[Config],
+    existing: &Existing,
+    granted: &MigrationPreparation,
+) -> Result<ShareData> {
     if let Some(missing) = table
         .iter()
         .find(|config| config.carried && !existing.contains_key(config.name))
@@ -57,7 +104,12 @@ pub(super) fn issue_share(table: &[Config], existing: &Existing, until: Timestam
                 all.get(config.name).cloned().unwrap_or_default()
             }
             PreparedShare::OwnCertificate => {
-                let validity = Validity::Until(until);
+                let until = granted.expiry.0;
+                let validity = if config.name == ETCD_CLIENT {
+                    Validity::WhileListed(until, EtcdSerial::from_grant(granted))
+                } else {
+                    Validity::Until(until)
+                };
                 issue(config.name, &config.recipe, validity, |name| all.get(name))?.data
             }
         };
@@ -78,10 +130,10 @@ pub(super) fn issue_share(table: &[Config], existing: &Existing, until: Timestam
 pub(crate) async fn issue_for_destination(
     residency: &Residency,
     names: &Names,
-    until: Timestamp,
+    granted: &MigrationPreparation,
 ) -> Result<ShareData> {
     let existing = residency.managed_secrets().await?;
-    issue_share(&table(names), &existing, until)
+    issue_share(&table(names), &existing, granted)
 }
 
 /// The Secrets of a share, for a namespace. `grant`: the grant of the share.

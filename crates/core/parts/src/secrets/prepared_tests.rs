@@ -4,17 +4,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::constants::{MANAGER_IDENTITY, PERSIST, PREPARED_BY_GRANT};
+use api::{
+    constants::{MANAGER_IDENTITY, PERSIST, PREPARED_BY_GRANT},
+    gardencore::shoot::MigrationPreparation,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use runtime::clock;
+use serde_json::json;
+use sidecar_protocol::PREPARED_CLIENT_UNIT;
 
 use super::{
     config::{self, Config, PreparedShare, Recipe},
     make,
     plan::Existing,
-    prepared::{ShareData, issue_share, secrets_of_share, share_keys},
+    prepared::{EtcdSerial, ShareData, issue_share, secrets_of_share, share_keys},
 };
 use crate::shoot_state::is_carried;
 
@@ -40,6 +45,14 @@ fn source() -> Existing {
 fn end() -> Timestamp {
     let end = clock::now() + SignedDuration::from_hours(5);
     Timestamp::from_second(end.as_second()).unwrap()
+}
+
+fn granted(expiry: Timestamp) -> MigrationPreparation {
+    let expiry = expiry.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    crate::from_json(json!({
+        "uid": "u", "source": "a", "destination": "b", "epoch": 3, "expiry": expiry,
+    }))
+    .unwrap()
 }
 
 /// Each line of the table: a new line has no share by default.
@@ -83,7 +96,7 @@ fn no_key_of_an_authority_is_in_a_share() {
 #[test]
 fn no_private_key_of_the_source_but_the_common_keys_is_in_a_share() {
     let existing = source();
-    let share = issue_share(&table(), &existing, end()).unwrap();
+    let share = issue_share(&table(), &existing, &granted(end())).unwrap();
     let values: BTreeSet<_> = share.values().map(|value| value.0.as_slice()).collect();
     for config in table() {
         let data = existing[config.name].data.as_ref().unwrap();
@@ -102,7 +115,7 @@ fn no_private_key_of_the_source_but_the_common_keys_is_in_a_share() {
 #[test]
 fn the_certificates_of_a_share_end_with_the_grant() {
     let until = end();
-    let share = issue_share(&table(), &source(), until).unwrap();
+    let share = issue_share(&table(), &source(), &granted(until)).unwrap();
     let certificates = share.iter().filter(|(key, _)| key.ends_with("_tls.crt"));
     let ends: Vec<_> = certificates
         .map(|(_, pem)| {
@@ -115,13 +128,69 @@ fn the_certificates_of_a_share_end_with_the_grant() {
     assert_eq!(ends, [until.as_second(); 5]);
 }
 
+/// The gate refuses a marked certificate, unless the source lists the serial number of the grant.
+#[test]
+fn the_certificate_for_etcd_has_the_mark_and_the_serial_number_of_the_grant() {
+    let granted = granted(end());
+    let existing = source();
+    let share = issue_share(&table(), &existing, &granted).unwrap();
+    for (key, pem) in share.iter().filter(|(key, _)| key.ends_with("_tls.crt")) {
+        let (_, pem) = x509_parser::pem::parse_x509_pem(&pem.0).unwrap();
+        let leaf = pem.parse_x509().unwrap();
+        let units: Vec<_> = leaf
+            .subject()
+            .iter_organizational_unit()
+            .map(|unit| unit.as_str().unwrap().to_owned())
+            .collect();
+        if key == "etcd-client_tls.crt" {
+            let serial = super::issue::hex(leaf.raw_serial());
+            assert_eq!(serial, EtcdSerial::from_grant(&granted).to_hex());
+            assert_eq!(units, [PREPARED_CLIENT_UNIT]);
+        } else {
+            assert!(units.is_empty(), "{key}");
+        }
+    }
+    // The certificates of the shoot have no mark: no list refuses an owner.
+    for (name, secret) in &existing {
+        let data = secret.data.as_ref().unwrap();
+        for key in ["tls.crt", "ca.crt"] {
+            let Some(pem) = data.get(key) else { continue };
+            let (_, pem) = x509_parser::pem::parse_x509_pem(&pem.0).unwrap();
+            let own = pem.parse_x509().unwrap();
+            assert_eq!(own.subject().iter_organizational_unit().count(), 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn two_grants_have_different_serial_numbers() {
+    let first = granted(end());
+    let mut all = BTreeSet::from([EtcdSerial::from_grant(&first).to_hex()]);
+    let changes: [fn(&mut MigrationPreparation); 5] = [
+        |granted| granted.uid = "v".to_owned(),
+        |granted| granted.source = "c".to_owned(),
+        |granted| granted.destination = "c".to_owned(),
+        |granted| granted.epoch = 4,
+        |granted| granted.expiry = self::granted(end() + SignedDuration::from_secs(1)).expiry,
+    ];
+    for change in changes {
+        let mut other = first.clone();
+        change(&mut other);
+        all.insert(EtcdSerial::from_grant(&other).to_hex());
+    }
+    assert_eq!(all.len(), 6, "{all:?}");
+    assert!(all.iter().all(|serial| serial.len() == 40), "{all:?}");
+}
+
 #[test]
 fn a_share_is_issued_of_all_keys_or_not_at_all() {
     let mut existing = source();
     existing.remove(config::CA_VPN);
-    let why = issue_share(&table(), &existing, end()).unwrap_err().to_string();
+    let why = issue_share(&table(), &existing, &granted(end()))
+        .unwrap_err()
+        .to_string();
     assert!(why.contains("Secret ca-vpn is not there yet"), "{why}");
-    let mut share = issue_share(&table(), &source(), end()).unwrap();
+    let mut share = issue_share(&table(), &source(), &granted(end())).unwrap();
     share.remove("ca-etcd_ca.crt");
     let why = secrets_of_share(&share, "ns", GRANT).unwrap_err().to_string();
     assert!(why.contains("has left ca-etcd_ca.crt out"), "{why}");
@@ -130,7 +199,7 @@ fn a_share_is_issued_of_all_keys_or_not_at_all() {
 /// A hostile source adds the key of an authority, or a Secret.
 #[test]
 fn the_destination_makes_the_secrets_of_the_table_alone() {
-    let mut share: ShareData = issue_share(&table(), &source(), end()).unwrap();
+    let mut share: ShareData = issue_share(&table(), &source(), &granted(end())).unwrap();
     for key in ["ca-etcd_ca.key", "cloudprovider_key", "gardenlet_kubeconfig", "x"] {
         share.insert(key.to_owned(), share["ca-etcd_ca.crt"].clone());
     }
