@@ -1,5 +1,6 @@
 //! Runs the flow of a preparation while the grant is valid, and reports condition `Prepared`. In the source,
-//! issues the keys for the destination while the grant is valid.
+//! issues the keys for the destination, and lists the certificate at the gate of etcd, while the grant is
+//! valid.
 //!
 //! In the destination, the controller creates objects in this seed alone. The removal belongs to the check of
 //! the namespaces (`removal.rs`), which needs no Shoot. In the source, garden-controller-manager deletes the
@@ -19,8 +20,9 @@ use runtime::{
     controller::{Next, Reconciler, runner},
     error::Explain as _,
 };
+use tokio::time::Instant;
 
-use super::report;
+use super::{listed::ListedShoots, report};
 use crate::{
     context::{Context, MANAGER},
     shoot::{flows::prepare_flow, operation::failure::class_of},
@@ -28,13 +30,17 @@ use crate::{
 
 /// Pause after a write conflict.
 const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
-/// Requeue interval in the source: the object with the keys is not watched.
-const REISSUE_PERIOD: Duration = Duration::from_secs(60);
+/// Requeue interval in the source: the object with the keys is not watched, and the list at the gate of etcd
+/// ends by itself.
+const REISSUE_PERIOD: Duration = Duration::from_secs(20);
+/// Pause after a gate has not confirmed the end of a list.
+const WITHDRAW_AGAIN: Duration = Duration::from_secs(2);
 /// Requeue interval of a preparation, whose objects are not watched.
 const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 
 struct ShootPreparations {
     context: Arc<Context>,
+    listed: ListedShoots,
 }
 
 /// Runs the controller until shutdown. Without `--enable-preparation` there is no controller.
@@ -54,7 +60,10 @@ pub(crate) async fn run(context: Arc<Context>) {
     });
     let (garden, shoots) = (context.garden.clone(), context.shoots.clone());
     let (settings, share) = (context.runner(), context.config.project_share());
-    let reconciler = Arc::new(ShootPreparations { context });
+    let reconciler = Arc::new(ShootPreparations {
+        context,
+        listed: ListedShoots::default(),
+    });
     let running = runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share);
     shoots.run_beside(running).await;
 }
@@ -65,6 +74,7 @@ impl Reconciler<Shoot> for ShootPreparations {
     fn is_responsible(&self, shoot: &Shoot) -> bool {
         self.grant(shoot).is_some()
             || grant_of_destination(shoot, &self.context.seed_name, clock::now()).is_some()
+            || self.listed_epoch(shoot).is_some()
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
@@ -76,8 +86,12 @@ impl Reconciler<Shoot> for ShootPreparations {
             return Ok(Next::Change);
         };
         if let Some(granted) = grant_of_destination(&shoot, &self.context.seed_name, clock::now()) {
+            self.listed.record(&granted.uid, granted.epoch, Instant::now());
             Box::pin(self.publish(&shoot, granted)).await?;
             return Ok(Next::After(REISSUE_PERIOD));
+        }
+        if let Some(next) = Box::pin(self.withdraw(&shoot)).await {
+            return Ok(next);
         }
         let Some(granted) = self.grant(&shoot) else {
             return Ok(Next::Change);
@@ -95,8 +109,8 @@ impl Reconciler<Shoot> for ShootPreparations {
     }
 
     /// The grant of a Shoot in deletion is void.
-    async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
-        Ok(Next::Change)
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        Ok(Box::pin(self.withdraw(&shoot)).await.unwrap_or(Next::Change))
     }
 }
 
@@ -106,6 +120,32 @@ impl ShootPreparations {
         let seed = &self.context.seed_name;
         let granted = preparation_in(shoot, seed).filter(|_| role(shoot, seed) == Role::Incoming);
         granted.filter(|granted| granted.expiry.0 > clock::now())
+    }
+
+    /// The epoch of a list at the gate of this shoot.
+    fn listed_epoch(&self, shoot: &Shoot) -> Option<i64> {
+        self.listed.epoch(&shoot.uid()?, Instant::now())
+    }
+
+    /// Ends the list at the gate after the end of the grant. `Some` where the gate has not confirmed the end:
+    /// the gate may be gone with the etcd, and the list ends by itself.
+    async fn withdraw(&self, shoot: &Shoot) -> Option<Next> {
+        let (uid, epoch) = (shoot.uid()?, self.listed_epoch(shoot)?);
+        let context = &self.context;
+        let (seed, settings) = (context.seed.clone(), Arc::clone(&context.settings));
+        match PreparationState::withdraw(seed, settings, shoot, epoch).await {
+            Ok(()) => {
+                self.listed.forget(&uid);
+                None
+            }
+            Err(error) => {
+                tracing::debug!(
+                    error = format_args!("{error:#}"),
+                    "the certificate of an ended preparation is withdrawn later"
+                );
+                Some(Next::After(WITHDRAW_AGAIN))
+            }
+        }
     }
 
     async fn publish(&self, shoot: &Shoot, granted: &MigrationPreparation) -> Result<()> {

@@ -4,10 +4,12 @@
 //! | file | content |
 //! |---|---|
 //! | `controller` | runs the flow and reports condition `Prepared`, or issues the keys in the source |
+//! | `listed` | the shoots for which the gate in front of etcd may admit a destination |
 //! | `removal` | removes a prepared namespace when the grant has ended, also without the Shoot |
 //! | `report` | condition `Prepared` |
 
 mod controller;
+mod listed;
 pub(crate) mod removal;
 mod report;
 
