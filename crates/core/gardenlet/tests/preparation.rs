@@ -1,6 +1,6 @@
 //! The preparation for a shoot that a different seed serves. A real API server serves as garden and seed. The
 //! gardenlet of `seed-a` has the grant, and the shoot is on `seed-b`, which has no gardenlet here: the test
-//! makes the object with the keys.
+//! makes the object with the keys. In the last test the shoot is on `seed-a`, and `seed-b` has the grant.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
@@ -24,10 +24,10 @@ use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use parts::{PreparationState, prepared_in};
+use parts::{Facts, Operation, PreparationState, Secrets, Settings, UrlOf, prepared_in};
 use runtime::{client::wait, clock};
 use serde_json::{Value, json};
-use testkit::{apply, eventually};
+use testkit::{FakeGate, apply, eventually};
 use tokio::task::JoinSet;
 
 use ground::{CORE, Ground, NAMESPACE, PROJECT, SOON, context::context};
@@ -143,6 +143,55 @@ fn a_namespace_that_was_not_prepared_stays_as_it_is() -> Result<()> {
     })
 }
 
+/// The gate of etcd admits the certificate of the destination for the time of the grant alone.
+#[test]
+fn a_source_lists_the_destination_at_its_gate_until_the_grant_ends() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("prepared-source", false)).await?;
+        let gate = FakeGate::default();
+        let (source, _gardenlet) = Preparing::of_source(ground, &gate).await?;
+        let grant = |expiry: Timestamp| source.grant_of_seeds(("seed-a", "seed-b"), 1, expiry);
+        grant(far()).await?;
+        let first = until_listed(&gate, 1).await?;
+        let objects: Api<InternalSecret> = Api::namespaced(source.ground.client.clone(), PROJECT);
+        eventually("the keys are issued", SOON, || async {
+            let found = objects.list(&ListParams::default()).await;
+            let found = found.map_err(|error| error.to_string())?.items;
+            let is_issued = found
+                .iter()
+                .any(|object| object.name_any().starts_with("web.preparation-1-"));
+            is_issued.then_some(()).ok_or_else(|| "there are none".to_owned())
+        })
+        .await?;
+        // A later grant takes the place of the first grant.
+        grant(far() + SignedDuration::from_hours(1)).await?;
+        eventually("the later grant is listed", SOON, || async {
+            let listed = gate.serials().unwrap_or_default();
+            let is_later = listed.len() == 1 && listed != first;
+            is_later.then_some(()).ok_or_else(|| format!("{listed:?}"))
+        })
+        .await?;
+        source.status(json!({"liveMigration": null})).await?;
+        until_listed(&gate, 0).await?;
+        // A takeover: no process withdraws the grant.
+        grant(far()).await?;
+        until_listed(&gate, 1).await?;
+        source.status(json!({"ownership": {"epoch": 2}})).await?;
+        until_listed(&gate, 0).await?;
+        Ok(())
+    })
+}
+
+/// The serial numbers, once the gate has a list with that many.
+async fn until_listed(gate: &FakeGate, count: usize) -> Result<Vec<String>> {
+    eventually("the gate has the list", SOON, || async {
+        let listed = gate.serials();
+        let found = listed.clone().filter(|serials| serials.len() == count);
+        found.ok_or_else(|| format!("{listed:?}"))
+    })
+    .await
+}
+
 struct Preparing {
     ground: Ground,
     shoots: Api<Shoot>,
@@ -166,6 +215,45 @@ impl Preparing {
         Ok(preparing)
     }
 
+    /// The shoot is on `seed-a` in epoch 1, with the Secrets of a control plane and with this gate. The
+    /// gardenlet ends with the returned set.
+    async fn of_source(ground: Ground, gate: &FakeGate) -> Result<(Self, JoinSet<()>)> {
+        let mut shoot = the_shoot();
+        shoot["spec"]["seedName"] = json!("seed-a");
+        apply(&ground.client, shoot).await?;
+        let mut context = context(&ground.client, &[FLAG])?;
+        let url = gate.start()?;
+        context.settings = Arc::new(Settings {
+            etcd_backup_url: UrlOf::new(move |_| url.clone()),
+            ..context.config.settings()
+        });
+        let shoot = ground.shoots.get("web").await?;
+        let last = json!({"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let status = json!({"seedName": "seed-a", "technicalID": NAMESPACE, "uid": shoot.uid(),
+            "ownership": {"epoch": 1}, "lastOperation": last, "observedGeneration": shoot.metadata.generation});
+        let facts = Facts::new(
+            context.garden.clone(),
+            context.seed.clone(),
+            Arc::clone(&context.settings),
+            "seed-a",
+            Arc::new(shoot),
+            Operation::Create,
+        );
+        let facts = facts.await?;
+        parts::Namespace::deploy(&facts).await?;
+        Secrets::deploy(&facts).await?;
+        let source = Self {
+            shoots: ground.shoots.clone(),
+            namespaces: Api::all(ground.client.clone()),
+            ground,
+        };
+        source.status(status).await?;
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(shoot::run(Arc::new(context))));
+        Ok((source, gardenlet))
+    }
+
     /// Starts a gardenlet that ends with the returned set.
     fn gardenlet(&self, flags: &[&str]) -> Result<JoinSet<()>> {
         let mut gardenlet = JoinSet::new();
@@ -183,10 +271,20 @@ impl Preparing {
 
     /// A grant for the gardenlet in epoch 3, as garden-controller-manager writes the grant.
     async fn grant(&self, expiry: Timestamp) -> Result<()> {
+        self.grant_of_seeds(("seed-b", "seed-a"), 3, expiry).await
+    }
+
+    /// A grant from a source to a destination.
+    async fn grant_of_seeds(
+        &self,
+        (source, destination): (&str, &str),
+        epoch: i64,
+        expiry: Timestamp,
+    ) -> Result<()> {
         let uid = self.shoots.get("web").await?.uid().context("a uid")?;
         let expiry = expiry.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let grant =
-            json!({"uid": uid, "source": "seed-b", "destination": "seed-a", "epoch": 3, "expiry": expiry});
+        let grant = json!({"uid": uid, "source": source, "destination": destination, "epoch": epoch,
+            "expiry": expiry});
         let status = json!({"liveMigration": {"preparation": grant, "conditions": []}});
         self.status(status).await
     }

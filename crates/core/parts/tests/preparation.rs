@@ -5,13 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
+    sync::Arc,
 };
 
 use anyhow::Result;
@@ -29,7 +23,7 @@ use parts::{
 };
 use placement::preparation_state_name;
 use serde_json::json;
-use sidecar_protocol::{PREPARED_CLIENTS_PATH, PreparedClientList};
+use testkit::FakeGate;
 
 use parts_fixture::{NAMESPACE, PROJECT, World};
 
@@ -184,77 +178,17 @@ async fn no_secret_of_a_preparation_outlasts_the_first_step_of_an_owner() -> Res
     Ok(())
 }
 
-/// An etcd-backup-restore that confirms lists of certificates, and keeps the newest list.
-#[derive(Clone, Default)]
-struct FakeSidecar {
-    /// A former version, which knows no lists.
-    is_former: Arc<AtomicBool>,
-    newest: Arc<Mutex<Option<PreparedClientList>>>,
-}
-
-impl FakeSidecar {
-    /// The settings of a gardenlet with this sidecar.
-    fn start(&self) -> Result<Settings> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let port = listener.local_addr()?.port();
-        let sidecar = self.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                // A client that has gone needs no answer.
-                sidecar.answer(&stream).ok();
-            }
-        });
-        Ok(Settings {
-            etcd_backup_url: UrlOf::new(move |_| format!("http://127.0.0.1:{port}")),
-            ..Settings::default()
-        })
-    }
-
-    fn answer(&self, mut stream: &TcpStream) -> io::Result<()> {
-        let mut reader = BufReader::new(stream);
-        let (mut head, mut length) = (Vec::new(), 0);
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
-                break;
-            }
-            if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = value.trim().parse().unwrap_or_default();
-            }
-            head.push(line);
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
-        let asked = format!("PUT {PREPARED_CLIENTS_PATH} ");
-        let is_list = head.first().is_some_and(|line| line.starts_with(&asked));
-        let (status, answer) = if !is_list || self.is_former.load(Ordering::SeqCst) {
-            ("404 Not Found", String::new())
-        } else {
-            let list: PreparedClientList = serde_json::from_slice(&body)?;
-            let answer = json!({"epoch": list.epoch, "admitted": list.clients.len()});
-            *self.newest.lock().unwrap() = Some(list);
-            ("200 OK", answer.to_string())
-        };
-        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n", answer.len());
-        stream.write_all(format!("{head}Connection: close\r\n\r\n{answer}").as_bytes())
-    }
-
-    /// The serial numbers of the newest list.
-    fn serials(&self) -> Option<Vec<String>> {
-        let newest = self.newest.lock().unwrap();
-        let clients = newest.as_ref().map(|list| list.clients.iter());
-        clients.map(|clients| clients.map(|client| client.serial.clone()).collect())
-    }
-}
-
 /// The source makes the object once for each grant, from the keys in its seed.
 #[tokio::test]
 async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
     let world = World::start("issued-keys").await?;
-    let sidecar = FakeSidecar::default();
-    let facts = world.facts(Operation::Reconcile, sidecar.start()?).await?;
+    let gate = FakeGate::default();
+    let url = gate.start()?;
+    let settings = Settings {
+        etcd_backup_url: UrlOf::new(move |_| url.clone()),
+        ..Settings::default()
+    };
+    let facts = world.facts(Operation::Reconcile, settings).await?;
     let granted = grant(&facts, 1, "2999-01-01T00:00:00Z");
     let objects: Api<InternalSecret> = Api::namespaced(world.client(), PROJECT);
     let name = preparation_state_name("web", &granted);
@@ -276,15 +210,15 @@ async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
     assert!(objects.get_opt(&name).await?.is_none());
     Secrets::deploy(&facts).await?;
     // The gate of a former version would admit the certificate for ever.
-    sidecar.is_former.store(true, Ordering::SeqCst);
+    gate.set_former(true);
     let why = publish().await.unwrap_err().to_string();
     assert!(why.contains("so no keys are issued"), "{why}");
     assert!(objects.get_opt(&name).await?.is_none());
-    sidecar.is_former.store(false, Ordering::SeqCst);
+    gate.set_former(false);
     publish().await?;
     let first = objects.get(&name).await?;
     let serial = serial_for_etcd(&first);
-    assert_eq!(sidecar.serials(), Some(vec![serial.clone()]));
+    assert_eq!(gate.serials(), Some(vec![serial.clone()]));
     let keys: BTreeSet<_> = first.spec.data.keys().cloned().collect();
     assert_eq!(keys, PreparationState::data_keys().collect::<BTreeSet<_>>());
     assert_eq!(
@@ -301,7 +235,7 @@ async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
     let second = objects.get(&name).await?;
     assert_ne!(second.uid(), first.uid());
     assert_eq!(serial_for_etcd(&second), serial);
-    assert_eq!(sidecar.serials(), Some(vec![serial]));
+    assert_eq!(gate.serials(), Some(vec![serial]));
 
     // The end of the grant.
     let mut shoot = (*facts.shoot).clone();
@@ -311,7 +245,7 @@ async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
         Arc::clone(&facts.residency.settings),
     );
     PreparationState::withdraw(seed, settings, &shoot, 1).await?;
-    assert_eq!(sidecar.serials(), Some(Vec::new()));
+    assert_eq!(gate.serials(), Some(Vec::new()));
     Ok(())
 }
 

@@ -12,6 +12,7 @@
 //! - [`Namespace`]: a network namespace as a host with a separate network; needs root.
 //! - [`PlayedKubelet`]: simulates only the kubelet's part of a pod's status, so that Deployments,
 //!   StatefulSets and Jobs become ready.
+//! - [`FakeGate`]: simulates only the answer of etcd-backup-restore to lists of certificates of preparations.
 //!
 //! [`eventually`], [`timeout`] and [`measured`] bound a wait, and report the time that the wait took.
 //! [`scenarios!`] declares tests that share such servers.
@@ -41,6 +42,7 @@ mod chart;
 mod chart_flags;
 mod control_plane;
 mod crds;
+mod fake_gate;
 mod front;
 mod idle;
 mod moto;
@@ -67,6 +69,7 @@ pub use chart::grant as grant_chart;
 pub use chart_flags::{refused_bounds, unset_flags};
 pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
+pub use fake_gate::FakeGate;
 pub use front::Front;
 pub use idle::{Idle, Peak, size};
 pub use moto::Moto;
