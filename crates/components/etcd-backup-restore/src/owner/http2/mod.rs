@@ -21,9 +21,11 @@
 //! | `limits` | connections, streams, headers, buffers |
 //! | `socket` | the check of the permit before each write |
 //! | `tasks` | the tasks of a connection |
+//! | `client_verifier` | the certificates of clients |
 //! | `tls`, `flags` | certificates, and the flags for them |
 
 mod body;
+mod client_verifier;
 mod etcd_connection;
 mod failure;
 mod flags;

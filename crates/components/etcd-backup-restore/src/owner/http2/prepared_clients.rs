@@ -24,9 +24,9 @@ const MOST: usize = 16;
 /// The longest validity of a list, whatever the sender asks for.
 const LONGEST_VALIDITY: Duration = Duration::from_secs(5 * 60);
 
-/// The certificate of a client, which the CA of etcd has signed.
+/// The certificate of a client.
 #[derive(Debug, PartialEq, Eq)]
-enum ClientCertificate {
+pub(super) enum ClientCertificate {
     /// Issued for a process of this seed.
     Own,
     /// Issued for a preparation, with this serial number.
@@ -35,7 +35,7 @@ enum ClientCertificate {
 
 impl ClientCertificate {
     /// `None` where the certificate cannot be read: the gate then refuses the client.
-    fn read(chain: Option<&[CertificateDer<'_>]>) -> Option<Self> {
+    pub(super) fn read(chain: Option<&[CertificateDer<'_>]>) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(chain?.first()?).ok()?;
         let is_own = certificate.subject().iter_organizational_unit().next().is_none();
         if is_own {

@@ -1,11 +1,12 @@
 //! Certificates of the gate. Clients show a certificate of etcd's client CA, as to etcd itself. Towards etcd
 //! the gate shows the certificate of this process.
 
+use super::client_verifier::ClientVerifier;
 use crate::error::{Class, Error, Result};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -99,11 +100,10 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
 
 impl GateTlsPaths {
     fn read(&self) -> Result<TlsConfigs> {
-        let verifier = WebPkiClientVerifier::builder(roots(&self.client_ca)?)
-            .build()
-            .map_err(|error| wrong(&self.client_ca, error))?;
+        let verifier = ClientVerifier::new(roots(&self.client_ca)?);
+        let verifier = verifier.map_err(|error| wrong(&self.client_ca, error))?;
         let mut clients = ServerConfig::builder()
-            .with_client_cert_verifier(verifier)
+            .with_client_cert_verifier(Arc::new(verifier))
             .with_single_cert(chain(&self.cert)?, key(&self.key)?)
             .map_err(|error| wrong(&self.cert, error))?;
         clients.alpn_protocols = vec![HTTP2.to_vec()];

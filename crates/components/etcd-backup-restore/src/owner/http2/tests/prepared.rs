@@ -6,7 +6,7 @@ use super::tls::{
 };
 use crate::clock;
 use jiff::SignedDuration;
-use rcgen::{CertificateParams, DnType, SerialNumber};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, SerialNumber};
 use sidecar_protocol::{PREPARED_CLIENT_UNIT, PreparedClient, PreparedClientList};
 use std::path::PathBuf;
 use tokio::task::JoinSet;
@@ -29,6 +29,7 @@ impl Gated {
         let [own, prepared] = ["own", "prepared"].map(|name| folder.path().join(name));
         let issuer = write_certificates(&own);
         let mut leaf = CertificateParams::new(Vec::<String>::new()).unwrap();
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         leaf.serial_number = Some(SerialNumber::from_slice(&SERIAL));
         leaf.distinguished_name
             .push(DnType::OrganizationalUnitName, PREPARED_CLIENT_UNIT);
