@@ -54,9 +54,9 @@ impl PreparationState {
     }
 
     /// Issues the keys for the destination of this grant, in the seed of the source. An existing object
-    /// stays: each grant has an object of its own. The gate in front of etcd learns the serial number before
-    /// the keys leave the seed: a gate that does not know the rule would admit the destination for ever. The
-    /// caller repeats this within [`Self::LISTED_FOR`].
+    /// stays: each grant has an object of its own. The gate in front of etcd confirms the serial number
+    /// before the keys leave the seed, so no keys leave for a gate that does not know the rule. The caller
+    /// repeats this within [`Self::LISTED_FOR`].
     pub async fn publish(
         garden: &Garden,
         seed: Seed,

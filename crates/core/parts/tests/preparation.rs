@@ -209,7 +209,7 @@ async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
     assert!(why.contains("is not there yet"), "{why}");
     assert!(objects.get_opt(&name).await?.is_none());
     Secrets::deploy(&facts).await?;
-    // The gate of a former version would admit the certificate for ever.
+    // The gate of a former version knows no list.
     gate.set_former(true);
     let why = publish().await.unwrap_err().to_string();
     assert!(why.contains("so no keys are issued"), "{why}");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::null_as_default;
 
-/// Path of the request. An older process answers 404, and its gate admits each certificate of etcd's CA.
+/// Path of the request. An older process answers 404, and no list changes the rules of such a gate.
 pub const PREPARED_CLIENTS_PATH: &str = "/gate/prepared-clients";
 
 /// Organizational unit in the subject of a certificate that was issued for a preparation. No other

@@ -55,8 +55,7 @@ fn list_of(epoch: i64, granted: Option<&MigrationPreparation>) -> PreparedClient
     }
 }
 
-/// `admits`: a certificate is listed. The gate of an etcd-backup-restore that answers 404 admits each
-/// certificate of the CA.
+/// `admits`: a certificate is listed. The gate of an etcd-backup-restore that answers 404 knows no list.
 fn judge(answer: &SidecarAnswer, epoch: i64, admits: bool) -> Result<()> {
     if answer.status == StatusCode::NOT_FOUND {
         return Err(configuration_problem(

@@ -135,7 +135,11 @@ fn certificate_until(
         KeyUsagePurpose::DigitalSignature,
         KeyUsagePurpose::KeyEncipherment,
     ];
-    params.extended_key_usages = vec![Usage::ClientAuth];
+    params.extended_key_usages = vec![match validity {
+        Validity::Years(_) | Validity::Until(_) => Usage::ClientAuth,
+        // etcd itself, and a gate that knows no list, accept only clients with the usage of clients.
+        Validity::WhileListed(..) => Usage::ServerAuth,
+    }];
     if !serves.is_empty() {
         params.extended_key_usages.push(Usage::ServerAuth);
     }

@@ -14,6 +14,7 @@ use kube::ResourceExt;
 use runtime::clock;
 use serde_json::json;
 use sidecar_protocol::PREPARED_CLIENT_UNIT;
+use x509_parser::certificate::X509Certificate;
 
 use super::{
     config::{self, Config, PreparedShare, Recipe},
@@ -128,6 +129,12 @@ fn the_certificates_of_a_share_end_with_the_grant() {
     assert_eq!(ends, [until.as_second(); 5]);
 }
 
+/// Whether the certificate has the usage of clients, and of servers.
+fn usages(leaf: &X509Certificate<'_>) -> (bool, bool) {
+    let usage = leaf.extended_key_usage().unwrap().unwrap();
+    (usage.value.client_auth, usage.value.server_auth)
+}
+
 /// The gate refuses a marked certificate, unless the source lists the serial number of the grant.
 #[test]
 fn the_certificate_for_etcd_has_the_mark_and_the_serial_number_of_the_grant() {
@@ -146,8 +153,10 @@ fn the_certificate_for_etcd_has_the_mark_and_the_serial_number_of_the_grant() {
             let serial = super::issue::hex(leaf.raw_serial());
             assert_eq!(serial, EtcdSerial::from_grant(&granted).to_hex());
             assert_eq!(units, [PREPARED_CLIENT_UNIT]);
+            assert_eq!(usages(&leaf), (false, true), "{key}");
         } else {
             assert!(units.is_empty(), "{key}");
+            assert!(usages(&leaf).0, "{key}");
         }
     }
     // The certificates of the shoot have no mark: no list refuses an owner.
