@@ -7,7 +7,7 @@
 //! | `patch_value` | the list of a report, within the bound |
 //! | `without_solved` | the list without errors of steps that have succeeded meanwhile |
 //! | `add_left_behind`, `with_left_behind` | adds resources that a forced deletion leaves behind |
-//! | `keep_left_behind` | keeps these errors in a later report |
+//! | `keep_left_behind` | keeps these errors in a later report of the deletion |
 //!
 //! The bound is [`MOST_ERRORS`]. Errors about resources left behind come in addition, because no later step
 //! can name these resources again. [`crate::bounded_status`] applies the bound to all errors of a large
@@ -15,7 +15,7 @@
 
 use api::{
     gardencore::Shoot,
-    meta::{ErrorCode, LastError},
+    meta::{ErrorCode, LastError, LastOperationType},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -99,12 +99,23 @@ pub fn with_left_behind(mut patch: Value, sentences: &[String], now: &Time) -> V
     patch
 }
 
-/// Adds the errors of the newest Shoot about resources left behind to the patch of a status. The Machine
-/// objects are gone, so that no later step could name the machines again.
+/// Whether errors about resources left behind can be true: the present host deletes the Shoot. Each hand-over
+/// records operation `Migrate`, so the errors of a former host end with the first write of the next host.
+#[must_use]
+pub fn may_leave_behind(newest: &Shoot) -> bool {
+    let status = newest.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    newest.metadata.deletion_timestamp.is_some()
+        && last.is_some_and(|last| last.type_ == LastOperationType::Delete)
+}
+
+/// Adds the errors of the newest Shoot about resources left behind to the patch of a status, if the errors can
+/// be true. The Machine objects are gone, so that no later step could name the machines again.
 #[must_use]
 pub fn keep_left_behind(newest: &Shoot, mut patch: Value) -> Value {
     let kept: Vec<_> = left_behind(newest).collect();
-    if !kept.is_empty()
+    if may_leave_behind(newest)
+        && !kept.is_empty()
         && let Some(errors) = patch.get_mut("lastErrors")
     {
         let mut all = errors.as_array().cloned().unwrap_or_default();
@@ -119,13 +130,22 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn shoot(errors: &Value) -> Shoot {
+    /// A Shoot whose host runs this operation.
+    fn running(operation: &str, metadata: &Value, errors: &Value) -> Shoot {
+        let last = json!({"type": operation, "state": "Processing", "progress": 0, "description": "",
+            "lastUpdateTime": "2026-01-01T00:00:00Z"});
         serde_json::from_value(json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": metadata,
             "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
-            "status": {"lastErrors": errors},
+            "status": {"lastErrors": errors, "lastOperation": last},
         }))
         .unwrap()
+    }
+
+    /// A Shoot that the host deletes.
+    fn shoot(errors: &Value) -> Shoot {
+        let metadata = json!({"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        running("Delete", &metadata, errors)
     }
 
     fn epoch() -> Time {
@@ -165,6 +185,27 @@ mod tests {
         let unrelated = json!({"lastOperation": {}});
         assert_eq!(keep_left_behind(&shoot, unrelated.clone()), unrelated);
         assert_eq!(named_left_behind(&shoot), [machine]);
+    }
+
+    /// A former host may have written any error. The error would name running instances of the next host.
+    #[test]
+    fn only_the_deletion_by_the_present_host_keeps_machines_in_the_status() {
+        let errors = json!([{"taskID": LEFT_BEHIND, "description": "machine m-1 may be left behind"}]);
+        let deleted = json!({"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let cleared = json!({"lastErrors": null});
+        for (operation, metadata, expected) in [
+            ("Delete", &deleted, errors.clone()),
+            ("Migrate", &deleted, Value::Null),
+            ("Restore", &deleted, Value::Null),
+            ("Reconcile", &json!({"name": "web"}), Value::Null),
+            ("Migrate", &json!({"name": "web"}), Value::Null),
+            ("Delete", &json!({"name": "web"}), Value::Null),
+        ] {
+            let newest = running(operation, metadata, &errors);
+            let kept = keep_left_behind(&newest, cleared.clone());
+            let kept = kept["lastErrors"].clone();
+            assert_eq!(kept, expected, "{operation} {metadata}");
+        }
     }
 
     /// An instance that is not named costs money without an end.

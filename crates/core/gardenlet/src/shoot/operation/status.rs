@@ -203,7 +203,7 @@ pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: &Time) -
     {
         patch["conditions"] = json!(conditions);
     }
-    if let Some(unsolved) = last_errors::without_solved(shoot, |error| is_unsolved(error, progress)) {
+    if let Some(unsolved) = last_errors::without_solved(shoot, |error| is_unsolved(shoot, error, progress)) {
         patch["lastErrors"] = unsolved;
     }
     patch
@@ -211,10 +211,11 @@ pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: &Time) -
 
 /// Whether the step of an error has not succeeded yet in this run. All steps before the flow have succeeded
 /// by now, and a task that this flow lacks is no longer needed.
-fn is_unsolved(error: &LastError, progress: &Progress) -> bool {
-    error.task_id.as_deref().is_none_or(|task| {
-        [OWNER_TERMS, CLUSTER_DELETION, last_errors::LEFT_BEHIND].contains(&task)
-            || progress.unfinished.contains(&task)
+fn is_unsolved(shoot: &Shoot, error: &LastError, progress: &Progress) -> bool {
+    error.task_id.as_deref().is_none_or(|task| match task {
+        last_errors::LEFT_BEHIND => last_errors::may_leave_behind(shoot),
+        OWNER_TERMS | CLUSTER_DELETION => true,
+        _ => progress.unfinished.contains(&task),
     })
 }
 

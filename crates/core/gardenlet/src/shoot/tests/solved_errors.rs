@@ -54,3 +54,21 @@ fn an_error_of_a_step_after_the_flow_stays_until_the_operation_succeeds() {
         assert_eq!(left(&[task], &[]), None, "{task}");
     }
 }
+
+/// A former host may have written the error. Only the deletion by the present host leaves machines behind.
+#[test]
+fn machines_left_behind_stay_in_the_status_of_a_deletion_alone() {
+    let task = placement::last_errors::LEFT_BEHIND;
+    assert!(left(&[task], &[]).unwrap().is_empty());
+    let mut deleted = recorded("a", "Delete", "Processing");
+    deleted["metadata"] = json!({"deletionTimestamp": NOW});
+    deleted["status"]["lastErrors"] = json!([{"taskID": task, "description": "machine m-1"}]);
+    let progress = Progress::default();
+    let patch = status::progressed(
+        &shoot(&deleted),
+        LastOperationType::Delete,
+        &progress,
+        &Time(now()),
+    );
+    assert_eq!(patch.get("lastErrors"), None, "{patch}");
+}

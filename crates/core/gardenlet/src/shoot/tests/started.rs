@@ -97,6 +97,19 @@ fn the_first_write_bounds_a_status_that_a_host_has_filled() {
     assert_eq!(patch.get("encryptedResources"), None, "{patch}");
 }
 
+/// A former host can name running instances of the next host as left behind.
+#[test]
+fn a_restore_clears_the_errors_of_the_former_host() {
+    let mut arrived = recorded("a", "Migrate", "Succeeded");
+    let machine = "machine m-1 may be left behind";
+    let left_behind = json!({"description": machine, "taskID": placement::last_errors::LEFT_BEHIND});
+    arrived["status"]["lastErrors"] = json!([left_behind]);
+    let arrived = shoot(&arrived);
+    let begin = |shoot: &Shoot| status::started(shoot, "dev", &writer(), Operation::Restore, &Time(now()));
+    let patch = first_status::compose(&arrived, &arrived, &[], &Time(now()), begin);
+    assert_eq!(patch.get("lastErrors"), Some(&json!(null)), "{patch}");
+}
+
 /// Policy `gardenlet-size` lets a seed hand over half of its bound.
 #[test]
 fn a_hand_over_leaves_room_for_the_next_seed() {
