@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 use super::{
     change::{self, grant},
-    decision::{PreparationDecision, PreparationReport, decide, removed_by_host, requested},
+    decision::{PreparationDecision, PreparationReport, decide, expired, removed_by_host, requested},
     grant_slots::{BUSY, GrantSlots},
 };
 use crate::{
@@ -95,8 +95,7 @@ impl Reconciler<Shoot> for ShootPreparation {
     const NAME: &'static str = "shoot-preparation";
 
     fn is_responsible(&self, shoot: &Shoot) -> bool {
-        let status = shoot.status.as_ref();
-        requested(shoot).is_some() || status.is_some_and(|status| status.live_migration.is_some())
+        self.slots.concerns(shoot)
     }
 
     /// The judged objects are read from the API server, and each write is conditional on the read version of
@@ -114,11 +113,14 @@ impl Reconciler<Shoot> for ShootPreparation {
         if self.slots.is_grant_removed(&shoot) {
             return self.end(&shoots, &shoot, &removed_by_host(&shoot)).await;
         }
+        if let Some(expiry) = self.slots.expired(&shoot, clock::now()) {
+            return self.end(&shoots, &shoot, &expired(&shoot, expiry)).await;
+        }
         let destination = self.read_destination(&shoot).await?;
         let most = self.context.config.preparations_per_seed;
         match decide(&shoot, destination.as_ref(), most, clock::now()) {
             PreparationDecision::Nothing => {
-                self.slots.release(&shoot);
+                self.slots.forget(&shoot);
                 Ok(Next::Change)
             }
             PreparationDecision::Withdraw => self.withdraw(&shoots, &shoot).await,
@@ -202,8 +204,8 @@ impl ShootPreparation {
 
     fn new_grant(&self, shoot: &Shoot, destination: &str) -> Result<MigrationPreparation> {
         let validity = SignedDuration::from_secs(self.context.config.preparation_validity_seconds.into());
-        let expiry = clock::now_k8s().0.checked_add(validity);
-        let expiry = expiry.map_err(|error| Error::bug("the expiry is no time").caused_by(error))?;
+        let longest = clock::now_k8s().0.checked_add(validity);
+        let longest = longest.map_err(|error| Error::bug("the expiry is no time").caused_by(error))?;
         let status = shoot.status.as_ref();
         let host = status.and_then(|status| status.seed_name.clone());
         Ok(MigrationPreparation {
@@ -211,20 +213,21 @@ impl ShootPreparation {
             source: host.unwrap_or_default(),
             destination: destination.to_owned(),
             epoch: status.map_or(1, ShootStatus::epoch),
-            expiry: Time(expiry),
+            expiry: Time(self.slots.next_expiry(shoot, destination, longest)),
         })
     }
 
-    /// Withdraws a grant, and reports the obstacle.
+    /// Withdraws a grant, and reports the obstacle. The slot is released before the write: if the answer to the
+    /// write is lost, the Shoot has no grant, and the host has not removed the grant. Until the write, the
+    /// recorded grant holds the slot.
     async fn refuse(&self, shoots: &Api<Shoot>, shoot: &Shoot, report: &PreparationReport) -> Result<Next> {
+        self.slots.release(shoot);
         let Some(status) = change::refuse(shoot, report, clock::now_k8s()) else {
-            self.slots.release(shoot);
             return Ok(Next::After(CHECK_PERIOD));
         };
         if !self.write(shoots, shoot, &status).await? {
             return Ok(Next::After(CONFLICT_REQUEUE));
         }
-        self.slots.release(shoot);
         if recorded_preparation(shoot).is_some() {
             self.context
                 .events
@@ -234,11 +237,12 @@ impl ShootPreparation {
         Ok(Next::After(CHECK_PERIOD))
     }
 
+    /// As for [`Self::refuse`], the records are dropped before the write.
     async fn withdraw(&self, shoots: &Api<Shoot>, shoot: &Shoot) -> Result<Next> {
+        self.slots.forget(shoot);
         if !self.write(shoots, shoot, &change::withdraw()).await? {
             return Ok(Next::After(CONFLICT_REQUEUE));
         }
-        self.slots.release(shoot);
         Ok(Next::Change)
     }
 
@@ -256,7 +260,7 @@ impl ShootPreparation {
         if has_fields.is_some_and(|status| status.live_migration.is_some()) {
             return self.withdraw(shoots, &answered).await;
         }
-        self.slots.release(&answered);
+        self.slots.forget(&answered);
         Ok(Next::Change)
     }
 
@@ -264,5 +268,55 @@ impl ShootPreparation {
     async fn write(&self, shoots: &Api<Shoot>, shoot: &Shoot, status: &Value) -> Result<bool> {
         let written = MANAGER.try_merge_status_of(shoots, shoot, status).await?;
         Ok(written.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+    use http::{Request, Response};
+    use kube::{Client, client::Body, runtime::reflector};
+    use tower::service_fn;
+
+    use super::*;
+
+    /// A Shoot with a request for seed `b`, and with or without the grant.
+    fn shoot(grant: &Value) -> Shoot {
+        serde_json::from_value(json!({
+            "metadata": {"name": "web", "namespace": "garden-dev", "uid": "u", "annotations": {MIGRATION_PREPARE: "b"}},
+            "spec": {"region": "r", "seedName": "a", "provider": {"type": "t"}, "kubernetes": {}},
+            "status": {"seedName": "a", "liveMigration": {"preparation": grant}},
+        }))
+        .unwrap()
+    }
+
+    /// The API server has stored the write. Otherwise the next pass would end the request of the user.
+    #[tokio::test]
+    async fn a_lost_answer_to_a_withdrawal_is_no_end_by_the_host() {
+        let service = service_fn(|_: Request<Body>| async move {
+            Err::<Response<Body>, _>(std::io::Error::other("the connection is lost"))
+        });
+        let context = Context::of_simulated_garden(&Client::new(service, "default"));
+        let (known, _writer) = reflector::store();
+        let controller = ShootPreparation {
+            slots: GrantSlots::new(1),
+            context,
+            known,
+        };
+        let recorded = shoot(&json!({"uid": "u", "source": "a", "destination": "b", "epoch": 1,
+            "expiry": "2126-01-01T00:00:00Z"}));
+        let shoots: Api<Shoot> = controller.context.garden.namespaced("garden-dev");
+        let report = PreparationReport {
+            reason: "DestinationSeedNotReady",
+            message: "The gardenlet does not report.".to_owned(),
+        };
+        let withdrawn = shoot(&Value::Null);
+        controller.slots.note_recorded(&recorded);
+        assert!(controller.slots.is_grant_removed(&withdrawn));
+        assert!(controller.refuse(&shoots, &recorded, &report).await.is_err());
+        assert!(!controller.slots.is_grant_removed(&withdrawn));
+        controller.slots.note_recorded(&recorded);
+        assert!(controller.withdraw(&shoots, &recorded).await.is_err());
+        assert!(!controller.slots.is_grant_removed(&withdrawn));
     }
 }

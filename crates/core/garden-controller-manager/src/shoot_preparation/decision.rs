@@ -69,12 +69,7 @@ pub(super) fn decide(
     }
     let expiry = recorded_preparation(shoot).map(|granted| granted.expiry.0);
     if let Some(expiry) = expiry.filter(|expiry| *expiry <= now) {
-        return PreparationDecision::End(PreparationReport {
-            reason: "Expired",
-            message: format!(
-                "The preparation in seed {wanted} has expired at {expiry}: set annotation {MIGRATION_PREPARE} again to prepare anew."
-            ),
-        });
+        return PreparationDecision::End(expired(shoot, expiry));
     }
     if let Some(report) = obstacle(shoot, [host, wanted], destination, limit) {
         return PreparationDecision::Refuse(report);
@@ -87,6 +82,17 @@ pub(super) fn decide(
             reason: "MoveUnderWay",
             message: format!("The shoot is moving: seed {wanted} may prepare when the move has ended."),
         }),
+    }
+}
+
+/// The end of a request whose grant has expired.
+pub(super) fn expired(shoot: &Shoot, expiry: Timestamp) -> PreparationReport {
+    let wanted = requested(shoot).unwrap_or_default();
+    PreparationReport {
+        reason: "Expired",
+        message: format!(
+            "The preparation in seed {wanted} has expired at {expiry}: set annotation {MIGRATION_PREPARE} again to prepare anew."
+        ),
     }
 }
 

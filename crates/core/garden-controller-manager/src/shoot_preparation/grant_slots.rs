@@ -1,12 +1,16 @@
-//! How many shoots may have a grant for a seed at a time.
+//! How many shoots may have a grant for a seed at a time, and until when.
 //!
 //! A free slot goes to the shoot that has waited longest. The shoots of a project that holds half of the
 //! slots, and at least one, come after the waiting shoots of other projects. A waiting shoot that makes no
-//! request for a while holds up no other shoot (`slot_claims`).
+//! request for a while holds up no other shoot (`slot_claims`). The time of the first refusal is a record of
+//! this process, because a seed with a grant writes the condition of the Shoot, too.
+//!
+//! A grant can be withdrawn while the request stands: the destination is silent for a time. Each further
+//! grant of the residency ends before the former grant, so that no silence prolongs a preparation.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use api::{
@@ -14,7 +18,7 @@ use api::{
     gardencore::{Shoot, shoot::ShootStatus},
     meta::{ConditionStatus, find_condition},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use placement::{preparation, recorded_preparation};
 
@@ -32,7 +36,7 @@ pub(super) struct GrantSlots {
 }
 
 /// A grant for a residency of the shoot.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct ReservedGrant {
     destination: String,
     source: String,
@@ -52,16 +56,80 @@ impl ReservedGrant {
     }
 }
 
+/// The end of the last grant for a residency, also after a withdrawal.
+struct GrantExpiry {
+    grant: ReservedGrant,
+    expiry: Timestamp,
+}
+
+/// A request that waits for a slot of this seed.
+struct WaitingRequest {
+    destination: String,
+    since: Timestamp,
+}
+
+/// The records of this process, by the uid of the Shoot.
 #[derive(Default)]
 struct GrantState {
-    /// Each grant that this process has given or has kept, by the uid of the Shoot.
+    /// Each grant that this process has given or has kept.
     reserved: BTreeMap<String, ReservedGrant>,
+    expiries: BTreeMap<String, GrantExpiry>,
+    waiting: BTreeMap<String, WaitingRequest>,
     claims: SlotClaims,
 }
 
-/// The order of the requests for a slot: whether the project has its share, since when the shoot waits, and
-/// the uid.
-type Rank = (bool, Timestamp, String);
+impl GrantState {
+    /// Drops the records of Shoots that are gone, and of requests that wait no longer. A Shoot that a former
+    /// process has refused waits from this time on. `known`: all Shoots.
+    fn observe(&mut self, known: &[Arc<Shoot>], now: Timestamp) {
+        let requests: BTreeMap<String, Option<&str>> = known
+            .iter()
+            .filter_map(|shoot| Some((shoot.uid()?, requested(shoot))))
+            .collect();
+        // A Shoot that is gone has no further reconciliation that releases the slot.
+        self.reserved.retain(|uid, _| requests.contains_key(uid));
+        self.expiries.retain(|uid, _| requests.contains_key(uid));
+        self.waiting.retain(|uid, request| {
+            let wanted = requests.get(uid).copied().flatten();
+            wanted == Some(request.destination.as_str())
+        });
+        for shoot in known.iter().filter(|shoot| reports_wait(shoot)) {
+            if let (Some(uid), Some(seed)) = (shoot.uid(), requested(shoot))
+                && !self.reserved.contains_key(&uid)
+            {
+                self.waiting.entry(uid).or_insert_with(|| WaitingRequest {
+                    destination: seed.to_owned(),
+                    since: now,
+                });
+            }
+        }
+        let waiting = self.waiting.keys().cloned().collect();
+        self.claims.observe(&waiting, now);
+    }
+
+    /// Records a refused request. A repeated request keeps the time of the first refusal.
+    fn refuse(&mut self, uid: String, seed: &str, now: Timestamp) {
+        self.claims.refuse(uid.clone(), now);
+        let waiting = self.waiting.get(&uid);
+        if waiting.is_none_or(|request| request.destination != seed) {
+            let request = WaitingRequest {
+                destination: seed.to_owned(),
+                since: now,
+            };
+            self.waiting.insert(uid, request);
+        }
+    }
+
+    /// Since when the Shoot waits for a slot of the seed.
+    fn waits_since(&self, uid: &str, seed: &str) -> Option<Timestamp> {
+        let request = self.waiting.get(uid)?;
+        (request.destination == seed).then_some(request.since)
+    }
+}
+
+/// The order of the requests for a slot: whether the project has its share, whether the request is new, since
+/// when the shoot waits, and the uid.
+type Rank = (bool, bool, Option<Timestamp>, String);
 
 impl GrantSlots {
     /// `most`: the number of shoots that may have a grant for the same seed.
@@ -70,6 +138,25 @@ impl GrantSlots {
             most: most.into(),
             state: Mutex::default(),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GrantState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the Shoot has a request, fields of a preparation, or a record of this process. The host may
+    /// remove the fields directly after a user has removed the request: the record is still to be dropped.
+    pub(super) fn concerns(&self, shoot: &Shoot) -> bool {
+        let status = shoot.status.as_ref();
+        let has_fields = status.is_some_and(|status| status.live_migration.is_some());
+        requested(shoot).is_some() || has_fields || self.has_record(&shoot.uid().unwrap_or_default())
+    }
+
+    fn has_record(&self, uid: &str) -> bool {
+        let state = self.lock();
+        state.reserved.contains_key(uid)
+            || state.expiries.contains_key(uid)
+            || state.waiting.contains_key(uid)
     }
 
     /// Reserves a slot of the seed for the Shoot. `known`: all Shoots.
@@ -84,11 +171,8 @@ impl GrantSlots {
         now: Timestamp,
     ) -> Result<(), usize> {
         let own = shoot.uid().unwrap_or_default();
-        let existing: BTreeSet<String> = known.iter().filter_map(|other| other.uid()).collect();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // A Shoot that is gone has no further reconciliation that releases the slot.
-        state.reserved.retain(|uid, _| existing.contains(uid));
-        state.claims.observe(&all_waiting(known), now);
+        let mut state = self.lock();
+        state.observe(known, now);
         let holds = |uid: &String, other: &Shoot| {
             let recorded = recorded_preparation(other).is_some_and(|granted| granted.destination == seed);
             *uid != own
@@ -102,21 +186,26 @@ impl GrantSlots {
             .iter()
             .filter(|other| other.uid().is_some_and(|uid| holds(&uid, other)))
             .collect();
-        let rank = |candidate: &Shoot, since: Timestamp| -> Rank {
+        let rank = |candidate: &Shoot, since: Option<Timestamp>| -> Rank {
             let project = candidate.namespace();
             let held = holders.iter().filter(|holder| holder.namespace() == project);
             let has_share = held.count() >= (self.most / 2).max(1);
-            (has_share, since, candidate.uid().unwrap_or_default())
+            (
+                has_share,
+                since.is_none(),
+                since,
+                candidate.uid().unwrap_or_default(),
+            )
         };
-        let own_rank = rank(shoot, waits_since(shoot).unwrap_or(now));
+        let own_rank = rank(shoot, state.waits_since(&own, seed));
         let earlier = known.iter().filter(|other| {
             let uid = other.uid().unwrap_or_default();
-            let since = waits_since(other).filter(|_| requested(other) == Some(seed) && uid != own);
-            state.claims.is_valid(&uid, now) && since.is_some_and(|since| rank(other, since) < own_rank)
+            let since = state.waits_since(&uid, seed).filter(|_| uid != own);
+            state.claims.is_valid(&uid, now) && since.is_some() && rank(other, since) < own_rank
         });
         let (granted, earlier) = (holders.len(), earlier.count());
         if granted + earlier >= self.most {
-            state.claims.refuse(own, now);
+            state.refuse(own, seed, now);
             return Err(granted);
         }
         state.claims.grant(own.clone());
@@ -124,207 +213,81 @@ impl GrantSlots {
         Ok(())
     }
 
+    /// Records the expiry of a new grant: `longest`, but before the end of the former grant of the residency.
+    /// Two grants of an epoch differ in the expiry, because the expiry is in the name of the object with the
+    /// keys.
+    pub(super) fn next_expiry(&self, shoot: &Shoot, destination: &str, longest: Timestamp) -> Timestamp {
+        let grant = ReservedGrant::new(shoot, destination);
+        let uid = shoot.uid().unwrap_or_default();
+        let mut state = self.lock();
+        let former = state.expiries.get(&uid).filter(|former| former.grant == grant);
+        let expiry = former.map_or(longest, |former| {
+            let earlier = former.expiry.checked_sub(SignedDuration::from_secs(1));
+            longest.min(earlier.unwrap_or(former.expiry))
+        });
+        state.expiries.insert(uid, GrantExpiry { grant, expiry });
+        expiry
+    }
+
+    /// The expiry of the last grant of the residency, if this expiry is over and the Shoot records no grant.
+    pub(super) fn expired(&self, shoot: &Shoot, now: Timestamp) -> Option<Timestamp> {
+        let wanted = requested(shoot).filter(|_| recorded_preparation(shoot).is_none())?;
+        let state = self.lock();
+        let last = state.expiries.get(&shoot.uid().unwrap_or_default())?;
+        let is_over = last.expiry <= now && last.grant == ReservedGrant::new(shoot, wanted);
+        is_over.then_some(last.expiry)
+    }
+
     /// Notes the valid grant that the Shoot records, also a grant of a former process.
     pub(super) fn note_recorded(&self, shoot: &Shoot) {
         let Some(granted) = preparation(shoot) else {
             return;
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let grant = ReservedGrant::new(shoot, &granted.destination);
-        state.reserved.insert(shoot.uid().unwrap_or_default(), grant);
+        let (uid, expiry) = (shoot.uid().unwrap_or_default(), granted.expiry.0);
+        let mut state = self.lock();
+        state.waiting.remove(&uid);
+        state.reserved.insert(uid.clone(), grant.clone());
+        state.expiries.insert(uid, GrantExpiry { grant, expiry });
     }
 
     /// Whether the host has removed the grant of the present residency: the request stands, and this process
-    /// has not withdrawn the grant. A new grant would have a later expiry, without end.
+    /// has not withdrawn the grant. A further grant would meet the same end, again and again.
     pub(super) fn is_grant_removed(&self, shoot: &Shoot) -> bool {
         let Some(wanted) = requested(shoot).filter(|_| recorded_preparation(shoot).is_none()) else {
             return false;
         };
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.lock();
         let granted = state.reserved.get(&shoot.uid().unwrap_or_default());
         granted == Some(&ReservedGrant::new(shoot, wanted))
     }
 
-    /// Releases the slot of the Shoot.
+    /// Releases the slot of the Shoot. The request stands: the expiry and the place of the shoot stay.
     pub(super) fn release(&self, shoot: &Shoot) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.reserved.remove(&shoot.uid().unwrap_or_default());
+        self.lock().reserved.remove(&shoot.uid().unwrap_or_default());
+    }
+
+    /// Drops all records of a request that has ended.
+    pub(super) fn forget(&self, shoot: &Shoot) {
+        let uid = shoot.uid().unwrap_or_default();
+        let mut state = self.lock();
+        state.reserved.remove(&uid);
+        state.expiries.remove(&uid);
+        state.waiting.remove(&uid);
     }
 }
 
-/// Since when the Shoot waits for a slot.
-fn waits_since(shoot: &Shoot) -> Option<Timestamp> {
-    let recorded = shoot.status.as_ref()?.live_migration.as_ref()?;
-    let prepared = find_condition(&recorded.conditions, PREPARED)?;
-    let waits = prepared.status == ConditionStatus::False && prepared.reason == BUSY;
-    waits.then_some(prepared.last_transition_time.0)
-}
-
-/// The uids of the Shoots that wait for a slot of any seed.
-fn all_waiting(known: &[Arc<Shoot>]) -> HashSet<String> {
-    let waiting = known.iter().filter(|shoot| waits_since(shoot).is_some());
-    waiting.filter_map(|shoot| shoot.uid()).collect()
+/// Whether garden-controller-manager reports that the Shoot waits for a slot. A seed with a grant could have
+/// written that reason.
+fn reports_wait(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    let recorded = status.and_then(|status| status.live_migration.as_ref());
+    let prepared = recorded.and_then(|recorded| find_condition(&recorded.conditions, PREPARED));
+    recorded_preparation(shoot).is_none()
+        && prepared
+            .is_some_and(|prepared| prepared.status == ConditionStatus::False && prepared.reason == BUSY)
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use api::{constants::MIGRATION_PREPARE, gardencore::shoot::LiveMigrationStatus, meta::Condition};
-    use jiff::SignedDuration;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use serde_json::json;
-
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-
-    /// A Shoot with a grant for this seed.
-    fn shoot(uid: &str, seed: Option<&str>) -> Arc<Shoot> {
-        let preparation = seed.map(|seed| {
-            json!({"uid": uid, "source": "a", "destination": seed, "epoch": 1, "expiry": "2026-01-01T00:00:00Z"})
-        });
-        serde_json::from_value(json!({
-            "metadata": {"name": uid, "uid": uid},
-            "spec": {"region": "r", "seedName": "a", "provider": {"type": "t"}, "kubernetes": {}},
-            "status": {"seedName": "a", "liveMigration": {"preparation": preparation}},
-        }))
-        .map(Arc::new)
-        .unwrap()
-    }
-
-    #[test]
-    fn recorded_and_reserved_grants_count_for_their_seed() {
-        let slots = GrantSlots::new(2);
-        let known = [
-            shoot("recorded", Some("b")),
-            shoot("elsewhere", Some("c")),
-            shoot("early", None),
-            shoot("late", None),
-        ];
-        assert_eq!(slots.reserve(&known[2], "b", &known, NOW), Ok(()));
-        // The store does not show the grant of `early` yet.
-        assert_eq!(slots.reserve(&known[3], "b", &known, NOW), Err(2));
-        // A grant that is written again needs no second slot.
-        assert_eq!(slots.reserve(&known[0], "b", &known, NOW), Ok(()));
-        assert_eq!(slots.reserve(&known[3], "c", &known, NOW), Ok(()));
-        slots.release(&known[2]);
-        assert_eq!(slots.reserve(&known[3], "b", &known, NOW), Ok(()));
-    }
-
-    /// A change of the destination frees the slot of the former destination.
-    #[test]
-    fn a_shoot_has_one_slot() {
-        let slots = GrantSlots::new(1);
-        let known = [shoot("mover", None), shoot("other", None)];
-        assert_eq!(slots.reserve(&known[0], "b", &known, NOW), Ok(()));
-        assert_eq!(slots.reserve(&known[0], "c", &known, NOW), Ok(()));
-        assert_eq!(slots.reserve(&known[1], "b", &known, NOW), Ok(()));
-        assert_eq!(slots.reserve(&known[1], "c", &known, NOW), Err(1));
-    }
-
-    /// The host may remove the field at any time. A change of the host, of the epoch or of the request needs
-    /// a new judgement instead.
-    #[test]
-    fn a_grant_that_the_host_has_removed_is_known() {
-        let slots = GrantSlots::new(1);
-        let on = |host: &str, epoch: i64, wanted: &str, granted: bool| -> Shoot {
-            let grant = json!({"uid": "u", "source": "a", "destination": "b", "epoch": 3, "expiry": "2026-01-01T00:00:00Z"});
-            let grant = granted.then_some(grant);
-            serde_json::from_value(json!({
-                "metadata": {"name": "web", "uid": "u", "annotations": {(MIGRATION_PREPARE): wanted}},
-                "spec": {"region": "r", "seedName": "a", "provider": {"type": "t"}, "kubernetes": {}},
-                "status": {"seedName": host, "ownership": {"epoch": epoch}, "liveMigration": {"preparation": grant}},
-            }))
-            .unwrap()
-        };
-        let (recorded, removed) = (on("a", 3, "b", true), on("a", 3, "b", false));
-        assert!(!slots.is_grant_removed(&removed), "a first request");
-        slots
-            .reserve(&removed, "b", &[Arc::new(removed.clone())], NOW)
-            .unwrap();
-        assert!(!slots.is_grant_removed(&recorded));
-        assert!(slots.is_grant_removed(&removed));
-        for (host, epoch, wanted) in [("c", 3, "b"), ("a", 4, "b"), ("a", 3, "c"), ("a", 3, "")] {
-            let changed = on(host, epoch, wanted, false);
-            assert!(!slots.is_grant_removed(&changed));
-        }
-        slots.release(&removed);
-        assert!(!slots.is_grant_removed(&removed), "withdrawn by this process");
-        // After a restart of the process.
-        slots.note_recorded(&removed);
-        assert!(!slots.is_grant_removed(&removed));
-        slots.note_recorded(&recorded);
-        assert!(slots.is_grant_removed(&removed));
-    }
-
-    #[test]
-    fn a_shoot_that_is_gone_holds_no_slot() {
-        let slots = GrantSlots::new(1);
-        let known = [shoot("gone", None), shoot("next", None)];
-        assert_eq!(slots.reserve(&known[0], "b", &known, NOW), Ok(()));
-        assert_eq!(slots.reserve(&known[1], "b", &known, NOW), Err(1));
-        assert_eq!(slots.reserve(&known[1], "b", &known[1..], NOW), Ok(()));
-    }
-
-    /// A Shoot of the project that waits for a grant for seed `b`, for this number of seconds.
-    fn waiting(project: &str, uid: &str, seconds: i64) -> Arc<Shoot> {
-        let mut shoot = Arc::unwrap_or_clone(of_project(project, &shoot(uid, None)));
-        let since = Time(NOW - SignedDuration::from_secs(seconds));
-        let waits = Condition::new(PREPARED, ConditionStatus::False, BUSY, "m", since);
-        shoot.status.get_or_insert_default().live_migration = Some(LiveMigrationStatus {
-            preparation: None,
-            conditions: vec![waits],
-        });
-        shoot
-            .annotations_mut()
-            .insert(MIGRATION_PREPARE.to_owned(), "b".to_owned());
-        Arc::new(shoot)
-    }
-
-    fn of_project(project: &str, shoot: &Arc<Shoot>) -> Arc<Shoot> {
-        let mut shoot = Shoot::clone(shoot);
-        shoot.metadata.namespace = Some(project.to_owned());
-        Arc::new(shoot)
-    }
-
-    #[test]
-    fn the_shoot_that_has_waited_longest_is_next() {
-        let slots = GrantSlots::new(2);
-        let known = [
-            of_project("p", &shoot("holder", Some("b"))),
-            waiting("q", "first", 20),
-            waiting("r", "second", 10),
-            of_project("s", &shoot("new", None)),
-        ];
-        let reserve = |shoot: &Shoot, now| slots.reserve(shoot, "b", &known, now);
-        assert_eq!(reserve(&known[2], NOW), Err(1));
-        assert_eq!(reserve(&known[3], NOW), Err(1), "a new request comes last");
-        // Slots of a different seed.
-        assert_eq!(slots.reserve(&known[3], "c", &known, NOW), Ok(()));
-        slots.release(&known[3]);
-        // The first shoot makes no request.
-        let late = NOW + SignedDuration::from_mins(4);
-        assert_eq!(reserve(&known[2], late), Ok(()));
-        assert_eq!(reserve(&known[1], late), Err(2));
-    }
-
-    /// Otherwise one project holds all grants of a seed for a day, and requests each grant again.
-    #[test]
-    fn a_project_with_half_of_the_grants_comes_after_other_projects() {
-        let known = [
-            of_project("p", &shoot("holder", Some("b"))),
-            waiting("p", "longest", 20),
-            waiting("q", "other", 10),
-        ];
-        let reserve =
-            |shoot: &Shoot, known: &[Arc<Shoot>]| GrantSlots::new(2).reserve(shoot, "b", known, NOW);
-        assert_eq!(reserve(&known[1], &known), Err(1));
-        assert_eq!(reserve(&known[2], &known), Ok(()));
-        assert_eq!(reserve(&known[1], &known[..2]), Ok(()), "no other project waits");
-        // A project may have a single slot.
-        let free = [waiting("p", "longest", 20), waiting("q", "other", 10)];
-        let slots = GrantSlots::new(1);
-        assert_eq!(slots.reserve(&free[1], "b", &free, NOW), Err(0));
-        assert_eq!(slots.reserve(&free[0], "b", &free, NOW), Ok(()));
-    }
-}
+#[path = "grant_slots_tests.rs"]
+mod tests;

@@ -87,13 +87,16 @@ async fn a_seed_prepares_for_few_shoots(garden: &Garden) {
 async fn a_grant_follows_the_destination(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     ask(garden, "queued", json!("seed-prep")).await;
-    until(&shoots, "queued", |shoot| is_for(shoot, "seed-prep")).await;
+    let first = until(&shoots, "queued", |shoot| is_for(shoot, "seed-prep")).await;
     let ready = "GardenletReady";
     say(garden, "seed-prep", ready, ConditionStatus::Unknown).await;
     let silent = until(&shoots, "queued", |shoot| granted(shoot).is_none()).await;
     assert_eq!(reason(&silent), "DestinationSeedNotReady");
     say(garden, "seed-prep", ready, ConditionStatus::True).await;
-    until(&shoots, "queued", |shoot| is_for(shoot, "seed-prep")).await;
+    let again = until(&shoots, "queued", |shoot| is_for(shoot, "seed-prep")).await;
+    // The destination reports the condition of its own Seed, and so prolongs no grant.
+    let expiry = |shoot: &Shoot| granted(shoot).unwrap().expiry.0;
+    assert!(expiry(&again) < expiry(&first));
     // No such seed.
     ask(garden, "queued", json!("seed-nowhere")).await;
     let lost = until(&shoots, "queued", |shoot| granted(shoot).is_none()).await;
