@@ -14,6 +14,7 @@ use api::{
 use futures::{
     StreamExt as _,
     channel::mpsc::{self, UnboundedSender},
+    stream::iter,
 };
 use kube::{
     Api, ResourceExt,
@@ -69,16 +70,20 @@ struct ShootMigration {
 pub async fn run(context: Context) {
     let controller = context.shoots.controller(|_| None);
     let (of_seed, of_bucket, of_entry) = (controller.store(), controller.store(), controller.store());
-    // A change of a Seed triggers the shoots that are about to move to or from that seed. The end of a Seed
-    // triggers the shoots that left that seed.
+    // A change of a Seed triggers the shoots that are about to move to or from that seed.
     let seeds: Api<Seed> = context.garden.cluster_wide();
     let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
         let name = seed.name_any();
-        concerned(&of_seed, |shoot| {
-            moves(shoot, |from, to| from == name || to == name)
-                || former_seeds::names(shoot).any(|former| former == name)
-        })
+        concerned(&of_seed, |shoot| concerns_move(shoot, &name))
     });
+    // The end of a Seed triggers the shoots that left that seed.
+    let ends = former_seeds::ends_of_seeds(context.garden.cluster_wide());
+    let of_end = controller.store();
+    let controller = controller.reconcile_on(ends.flat_map(move |name| {
+        iter(concerned(&of_end, |shoot| {
+            former_seeds::names(shoot).any(|former| former == name)
+        }))
+    }));
     let buckets: Api<BackupBucket> = context.garden.cluster_wide();
     let controller = controller.watches(buckets, watcher::Config::default(), move |bucket| {
         concerned(&of_bucket, |shoot| {
@@ -141,6 +146,11 @@ fn concerned(shoots: &Store<Shoot>, holds: impl Fn(&Shoot) -> bool) -> Vec<Objec
     concerned
         .map(|shoot| ObjectRef::from_obj(shoot.as_ref()))
         .collect()
+}
+
+/// Whether a change of the Seed can change the verdict about the move of the shoot.
+fn concerns_move(shoot: &Shoot, seed: &str) -> bool {
+    moves(shoot, |from, to| from == seed || to == seed)
 }
 
 fn moves(shoot: &Shoot, between: impl Fn(&str, &str) -> bool) -> bool {
@@ -348,6 +358,31 @@ impl ShootMigration {
             events
                 .warning(shoot, "NotReadyForMigration", &verdict.message)
                 .await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    /// A hostile seed writes its own Seed at any rate.
+    #[test]
+    fn a_report_of_a_former_seed_wakes_no_shoot() {
+        let shoot = |wanted: &str| -> Shoot {
+            serde_json::from_value(json!({
+                "metadata": {"name": "web"},
+                "spec": {"region": "r", "seedName": wanted, "provider": {"type": "t"}, "kubernetes": {}},
+                "status": {"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 1}]},
+            }))
+            .unwrap()
+        };
+        assert!(!concerns_move(&shoot("b"), "a"));
+        for (seed, expected) in [("a", false), ("b", true), ("c", true)] {
+            assert_eq!(concerns_move(&shoot("c"), seed), expected, "{seed}");
         }
     }
 }
