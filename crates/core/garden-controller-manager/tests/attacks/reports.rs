@@ -366,11 +366,42 @@ pub async fn a_host_answers_nothing_in_the_name_of_the_garden(garden: &Garden) {
             let changed = garden.patch_status(&a, "answered", answers(change)).await;
             refused(changed, words);
         }
+        // By a new time, a former answer would be the answer to the next question.
+        for time in [
+            "2026-01-01T00:00:01Z",
+            "2025-12-31T23:59:59Z",
+            "2025-12-31T23:59:59.5Z",
+        ] {
+            for field in ["lastUpdateTime", "lastTransitionTime"] {
+                let mut repeated = answer(type_, "False", "Seed b");
+                repeated[field] = json!(time);
+                let repeated = garden
+                    .patch_status(&a, "answered", answers(json!([repeated])))
+                    .await;
+                refused(repeated, words);
+            }
+        }
+        let mut coded = given.clone();
+        coded["codes"] = json!(["ERR_CONFIGURATION_PROBLEM"]);
+        refused(
+            garden.patch_status(&a, "answered", answers(json!([coded]))).await,
+            words,
+        );
         // A gardenlet reports beside the answer, cuts a large status, and removes the answer in a hand-over.
         let own = answer("HibernationPossible", "True", "m");
         let cut = answer(type_, "False", "Seed b");
         for honest in [json!([given, own]), json!([cut, own]), json!([own])] {
             allowed(garden.patch_status(&a, "answered", answers(honest)).await);
         }
+        // An answer of a hostile host from before the rule: a gardenlet writes whole seconds, and each code once.
+        let mut former = given.clone();
+        former["lastUpdateTime"] = json!("2026-01-01T00:00:00.5Z");
+        former["codes"] = json!(["ERR_CONFIGURATION_PROBLEM", "ERR_CONFIGURATION_PROBLEM"]);
+        let former = answers(json!([former]));
+        allowed(garden.patch_status(&manager, "answered", former).await);
+        let mut bounded = given.clone();
+        bounded["codes"] = json!(["ERR_CONFIGURATION_PROBLEM"]);
+        let bounded = answers(json!([bounded]));
+        allowed(garden.patch_status(&a, "answered", bounded).await);
     }
 }
