@@ -109,8 +109,8 @@ pub fn may_leave_behind(newest: &Shoot) -> bool {
         && last.is_some_and(|last| last.type_ == LastOperationType::Delete)
 }
 
-/// Adds the errors of the newest Shoot about resources left behind to the patch of a status, if the errors can
-/// be true. The Machine objects are gone, so that no later step could name the machines again.
+/// Adds the errors of the newest Shoot about resources left behind to the patch of a status, if the errors
+/// can be true. The Machine objects are gone, so that no later step could name the machines again.
 #[must_use]
 pub fn keep_left_behind(newest: &Shoot, mut patch: Value) -> Value {
     let kept: Vec<_> = left_behind(newest).collect();

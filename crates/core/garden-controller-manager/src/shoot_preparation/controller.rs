@@ -218,8 +218,8 @@ impl ShootPreparation {
     }
 
     /// Withdraws a grant, and reports the obstacle. The slot is released before the write: if the answer to
-    /// the write is lost, the Shoot has no grant, and the host has not removed the grant. Until the write, the
-    /// recorded grant holds the slot.
+    /// the write is lost, the Shoot has no grant, and the host has not removed the grant. Until the write,
+    /// the recorded grant holds the slot.
     async fn refuse(&self, shoots: &Api<Shoot>, shoot: &Shoot, report: &PreparationReport) -> Result<Next> {
         self.slots.release(shoot);
         let Some(status) = change::refuse(shoot, report, clock::now_k8s()) else {

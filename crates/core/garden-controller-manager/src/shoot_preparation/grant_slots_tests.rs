@@ -181,7 +181,8 @@ fn a_shoot_that_a_former_process_has_refused_comes_before_new_requests() {
 fn a_project_with_half_of_the_grants_comes_after_other_projects() {
     let (longest, other) = (requesting("p", "longest"), requesting("q", "other"));
     let both_wait = |slots: &GrantSlots, holders: &[Arc<Shoot>]| {
-        let full = [holders, &[Arc::clone(&longest), Arc::clone(&other)]].concat();
+        let waiting = [&longest, &other];
+        let full: Vec<Arc<Shoot>> = holders.iter().chain(waiting).cloned().collect();
         let most = Err(holders.len());
         assert_eq!(slots.reserve(&longest, "b", &full, at(0)), most);
         assert_eq!(slots.reserve(&other, "b", &full, at(10)), most);

@@ -393,7 +393,7 @@ pub async fn a_host_answers_nothing_in_the_name_of_the_garden(garden: &Garden) {
         for honest in [json!([given, own]), json!([cut, own]), json!([own])] {
             allowed(garden.patch_status(&a, "answered", answers(honest)).await);
         }
-        // An answer of a hostile host from before the rule: a gardenlet writes whole seconds, and each code once.
+        // A hostile host wrote the answer before the rule. A gardenlet writes whole seconds, and each code once.
         let mut former = given.clone();
         former["lastUpdateTime"] = json!("2026-01-01T00:00:00.5Z");
         former["codes"] = json!(["ERR_CONFIGURATION_PROBLEM", "ERR_CONFIGURATION_PROBLEM"]);
