@@ -191,6 +191,7 @@ impl ShootPreparation {
         if !written? {
             return Ok(Next::After(CONFLICT_REQUEUE));
         }
+        self.slots.note_granted(shoot, wanted, granted.expiry.0);
         let note = format!(
             "seed {wanted} may prepare for the shoot until {}",
             granted.expiry.0
@@ -219,8 +220,9 @@ impl ShootPreparation {
 
     /// Withdraws a grant, and reports the obstacle. The slot is released before the write: if the answer to
     /// the write is lost, the Shoot has no grant, and the host has not removed the grant. Until the write,
-    /// the recorded grant holds the slot.
+    /// the recorded grant holds the slot. The expiry of a grant of a former process is noted.
     async fn refuse(&self, shoots: &Api<Shoot>, shoot: &Shoot, report: &PreparationReport) -> Result<Next> {
+        self.slots.note_recorded(shoot);
         self.slots.release(shoot);
         let Some(status) = change::refuse(shoot, report, clock::now_k8s()) else {
             return Ok(Next::After(CHECK_PERIOD));
@@ -311,6 +313,10 @@ mod tests {
             message: "The gardenlet does not report.".to_owned(),
         };
         let withdrawn = shoot(&Value::Null);
+        // A grant of a former process.
+        assert!(controller.refuse(&shoots, &recorded, &report).await.is_err());
+        let expiry = recorded_preparation(&recorded).unwrap().expiry.0;
+        assert!(controller.slots.next_expiry(&withdrawn, "b", expiry) < expiry);
         controller.slots.note_recorded(&recorded);
         assert!(controller.slots.is_grant_removed(&withdrawn));
         assert!(controller.refuse(&shoots, &recorded, &report).await.is_err());

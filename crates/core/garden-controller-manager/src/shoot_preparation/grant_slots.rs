@@ -213,20 +213,25 @@ impl GrantSlots {
         Ok(())
     }
 
-    /// Records the expiry of a new grant: `longest`, but before the end of the former grant of the residency.
-    /// Two grants of an epoch differ in the expiry, because the expiry is in the name of the object with the
-    /// keys.
+    /// The expiry of a new grant: `longest`, but before the end of the former grant of the residency. Two
+    /// grants of an epoch differ in the expiry, because the expiry is in the name of the object with the keys.
     pub(super) fn next_expiry(&self, shoot: &Shoot, destination: &str, longest: Timestamp) -> Timestamp {
         let grant = ReservedGrant::new(shoot, destination);
+        let state = self.lock();
+        let former = state.expiries.get(&shoot.uid().unwrap_or_default());
+        former
+            .filter(|former| former.grant == grant)
+            .map_or(longest, |former| {
+                let earlier = former.expiry.checked_sub(SignedDuration::from_secs(1));
+                longest.min(earlier.unwrap_or(former.expiry))
+            })
+    }
+
+    /// Records the expiry of a grant that was written.
+    pub(super) fn note_granted(&self, shoot: &Shoot, destination: &str, expiry: Timestamp) {
+        let grant = ReservedGrant::new(shoot, destination);
         let uid = shoot.uid().unwrap_or_default();
-        let mut state = self.lock();
-        let former = state.expiries.get(&uid).filter(|former| former.grant == grant);
-        let expiry = former.map_or(longest, |former| {
-            let earlier = former.expiry.checked_sub(SignedDuration::from_secs(1));
-            longest.min(earlier.unwrap_or(former.expiry))
-        });
-        state.expiries.insert(uid, GrantExpiry { grant, expiry });
-        expiry
+        self.lock().expiries.insert(uid, GrantExpiry { grant, expiry });
     }
 
     /// The expiry of the last grant of the residency, if this expiry is over and the Shoot records no grant.
@@ -246,7 +251,9 @@ impl GrantSlots {
         let grant = ReservedGrant::new(shoot, &granted.destination);
         let (uid, expiry) = (shoot.uid().unwrap_or_default(), granted.expiry.0);
         let mut state = self.lock();
-        state.waiting.remove(&uid);
+        if state.waits_since(&uid, &granted.destination).is_some() {
+            state.waiting.remove(&uid);
+        }
         state.reserved.insert(uid.clone(), grant.clone());
         state.expiries.insert(uid, GrantExpiry { grant, expiry });
     }

@@ -211,15 +211,21 @@ fn a_further_grant_ends_before_the_former_grant() {
     let slots = GrantSlots::new(1);
     let web = requesting("p", "web");
     assert_eq!(slots.next_expiry(&web, "b", at(100)), at(100));
+    // The write of the grant has failed.
+    assert_eq!(slots.next_expiry(&web, "b", at(101)), at(101));
+    slots.note_granted(&web, "b", at(100));
     slots.release(&web);
     assert_eq!(slots.next_expiry(&web, "b", at(150)), at(99));
+    slots.note_granted(&web, "b", at(99));
     // While the destination is silent, no grant is recorded.
     assert_eq!(slots.expired(&web, at(98)), None);
     assert_eq!(slots.expired(&web, at(99)), Some(at(99)));
     // A request for a different seed, and a new request.
     assert_eq!(slots.next_expiry(&web, "c", at(150)), at(150));
+    slots.note_granted(&web, "c", at(150));
     assert_eq!(slots.expired(&web, at(150)), None);
     assert_eq!(slots.next_expiry(&web, "b", at(150)), at(150));
+    slots.note_granted(&web, "b", at(150));
     slots.forget(&web);
     assert_eq!(slots.expired(&web, at(200)), None);
     assert_eq!(slots.next_expiry(&web, "b", at(200)), at(200));
