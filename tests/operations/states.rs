@@ -118,20 +118,20 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
             Cluster::Garden,
             event("left", "gardenlet", "LeftBehind"),
         ),
-        (
-            "controllerinstallations",
-            Cluster::Garden,
-            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation", "metadata": {"name": "mesh"},
-                "spec": {"registrationRef": {"name": "mesh"}, "seedRef": {"name": "seed-a"}}}),
-        ),
-        (
-            "-n garden-exposure get services",
-            Cluster::Seed,
-            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "tunnel-x", "namespace": "garden-exposure",
-                "labels": {"gardener.cloud/technical-id": "shoot--dev--demo"}},
-                "spec": {"type": "ExternalName", "externalName": "tunnel.shoot--dev--demo.svc.cluster.local"}}),
-        ),
+        ("controllerinstallations", Cluster::Garden, installation()),
+        ("-n garden-exposure get services", Cluster::Seed, tunnel_service()),
     ]
+}
+
+fn installation() -> Value {
+    json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation", "metadata": {"name": "mesh"},
+        "spec": {"registrationRef": {"name": "mesh"}, "seedRef": {"name": "seed-a"}}})
+}
+
+fn tunnel_service() -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "tunnel-x", "namespace": "garden-exposure",
+        "labels": {"gardener.cloud/technical-id": "shoot--dev--demo"}},
+        "spec": {"type": "ExternalName", "externalName": "tunnel.shoot--dev--demo.svc.cluster.local"}})
 }
 
 /// A documented request for a client certificate.

@@ -6,7 +6,6 @@ use api::{
     constants::{PROJECT_NAME, finalizer::GARDENER},
     gardencore::{BackupEntry, Project, ProjectPhase, Shoot},
 };
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
@@ -17,6 +16,7 @@ use kube::{
 use runtime::{
     Error, Result,
     client::{Cluster, apply},
+    clock,
     controller::{Next, Reconciler, runner},
     error::Explain as _,
 };
@@ -128,7 +128,7 @@ impl Reconciler<Project> for ProjectController {
         if found.annotations().get(MADE_FOR) != project.uid().as_ref() {
             return Ok(Next::Change);
         }
-        if let Some(why) = remaining_finalizers(&found, Timestamp::now()) {
+        if let Some(why) = remaining_finalizers(&found, clock::now()) {
             let note = format!("the project stays until namespace {name} is gone: {why}");
             self.context
                 .events

@@ -1,4 +1,3 @@
-
 use super::*;
 
 const PAGE_WITH_DRAWING: &str = "\
