@@ -1,19 +1,24 @@
-//! The validity of the client certificate for the garden, as metrics. The process reads the kubeconfig once.
-//! So the values stay until the restart that uses a renewed certificate.
+//! The validity of the client certificate for the garden, as metrics, and the end for the status of the Seed.
+//! The process reads the kubeconfig once, so the values stay until a restart uses a renewed certificate.
 
 use std::{fs, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
 use kube::config::Kubeconfig;
 use runtime::process::metrics::{Metrics, ScrapedSeries};
 use x509_parser::pem::parse_x509_pem;
 
-/// Registers the metrics. A kubeconfig without a client certificate, for example with a token, has no series.
-pub fn register_validity(metrics: &Metrics, kubeconfig: &Path) {
-    let read = Kubeconfig::read_from(kubeconfig).ok();
-    let Some(validity) = read.as_ref().and_then(read_validity) else {
-        return;
-    };
+/// The last second before the year 9000, as Unix time. The schema of a Seed refuses later times, and a
+/// certificate without an intended end is valid until the end of the year 9999 (RFC 5280).
+const LAST_REPORTED: i64 = 221_845_391_999;
+
+/// Registers the metrics, and returns the end of the validity. A kubeconfig without a client certificate, for
+/// example with a token, has no series and no end.
+#[must_use]
+pub fn register_validity(metrics: &Metrics, kubeconfig: &Path) -> Option<Timestamp> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).ok()?;
+    let validity = read_validity(&kubeconfig)?;
     for (name, help, time) in [
         (
             "client_certificate_expiration_timestamp_seconds",
@@ -30,6 +35,7 @@ pub fn register_validity(metrics: &Metrics, kubeconfig: &Path) {
         let series = ScrapedSeries::new([("name", "garden")], time as f64);
         metrics.register_scraped(name, help, move || vec![series.clone()]);
     }
+    validity.reported_end()
 }
 
 /// The validity of a certificate, as Unix times in seconds.
@@ -37,6 +43,13 @@ pub fn register_validity(metrics: &Metrics, kubeconfig: &Path) {
 struct Validity {
     start: i64,
     end: i64,
+}
+
+impl Validity {
+    /// The end as the status of a Seed can have the time.
+    fn reported_end(&self) -> Option<Timestamp> {
+        Timestamp::from_second(self.end.clamp(0, LAST_REPORTED)).ok()
+    }
 }
 
 /// The validity of the client certificate of the present context.
@@ -108,6 +121,19 @@ FIsUEB8QjdZOAiAqboDYe/CXCah22IK1Zv9gwtnQ/2GeefBQcFogTdQdqQ==
         }
     }
 
+    /// The API server would refuse the whole status.
+    #[test]
+    fn an_end_beyond_the_times_of_a_seed_is_reported_as_the_last_time() {
+        for (end, reported) in [
+            (253_402_300_799, "8999-12-31T23:59:59Z"),
+            (1_795_935_790, "2026-11-29T07:03:10Z"),
+            (-1, "1970-01-01T00:00:00Z"),
+        ] {
+            let validity = Validity { start: 0, end };
+            assert_eq!(validity.reported_end(), Some(reported.parse().unwrap()));
+        }
+    }
+
     #[test]
     fn the_metrics_are_read_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -117,7 +143,8 @@ FIsUEB8QjdZOAiAqboDYe/CXCah22IK1Zv9gwtnQ/2GeefBQcFogTdQdqQ==
                     users: [{name: u, user: {client-certificate: c.pem}}]\n";
         fs::write(&kubeconfig, text).unwrap();
         let metrics = Metrics::default();
-        register_validity(&metrics, &kubeconfig);
+        let end = register_validity(&metrics, &kubeconfig);
+        assert_eq!(end, Some("2036-11-26T07:03:10Z".parse().unwrap()));
         let shown = metrics.encode();
         for line in [
             "client_certificate_expiration_timestamp_seconds{name=\"garden\"} 2111295790",

@@ -6,6 +6,7 @@ use std::{
 };
 
 use api::gardencore::Shoot;
+use jiff::Timestamp;
 use parts::Settings;
 use runtime::{
     client::{Cluster, Garden, Seed, apply::FieldManager},
@@ -41,6 +42,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// Cancelled when the process is to end.
     pub shutdown: CancellationToken,
+    /// When the client certificate for the garden expires. `None` where the gardenlet uses a token.
+    pub certificate_expiry: Option<Timestamp>,
     /// When the seed's Lease was last renewed.
     pub heartbeat: Heartbeat,
     /// Records the spans of moves.

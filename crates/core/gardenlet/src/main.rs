@@ -27,7 +27,8 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
     let seed = Connection::of_flag(flag, kubeconfig).await?;
     let elections = Connection::of_flag(flag, kubeconfig).await?;
     process.serve_health(config.health_address);
-    gardenlet::certificate::register_validity(&process.metrics, &config.garden_kubeconfig);
+    let kubeconfig = &config.garden_kubeconfig;
+    let certificate_expiry = gardenlet::certificate::register_validity(&process.metrics, kubeconfig);
     let (seed_name, instance) = (&config.seed_name, &config.instance_id);
     let move_traces = MoveTraces::start(&mut process, &config.move_traces, seed_name, instance)?;
     let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
@@ -53,6 +54,7 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
             config: Arc::clone(&config),
             metrics: metrics.clone(),
             shutdown: shutdown.clone(),
+            certificate_expiry,
             heartbeat: heartbeat.clone(),
             move_traces: move_traces.clone(),
         }

@@ -17,6 +17,7 @@ use api::{
     meta::{ConditionStatus, find_condition},
 };
 use gardenlet::{seed, shoot};
+use jiff::Timestamp;
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
     events::v1::Event,
@@ -136,6 +137,40 @@ fn an_edge_without_an_address_is_reported_until_it_has_an_address() -> Result<()
             .await?;
         edge_is(&seeds, "EdgeAddressKnown").await
     })
+}
+
+/// A former certificate says nothing about a token.
+#[test]
+fn the_seed_reports_the_end_of_the_certificate_until_the_gardenlet_uses_a_token() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("seed-certificate", false)).await?;
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        for end in [Some("2036-11-26T07:03:10Z"), Some("2037-11-26T07:03:10Z"), None] {
+            let end: Option<Timestamp> = end.map(str::parse).transpose()?;
+            let mut context = context(&ground.client, &[])?;
+            context.certificate_expiry = end;
+            let mut gardenlet = JoinSet::new();
+            gardenlet.spawn(Box::pin(seed::run(Arc::new(context))));
+            certificate_ends(&seeds, end).await?;
+            gardenlet.shutdown().await;
+        }
+        Ok(())
+    })
+}
+
+async fn certificate_ends(seeds: &Api<Seed>, end: Option<Timestamp>) -> Result<()> {
+    eventually(&format!("the certificate ends at {end:?}"), SOON, || async {
+        let seed = seeds.get("seed-a").await.map_err(|error| error.to_string())?;
+        let status = seed.status.unwrap_or_default();
+        let found = status.client_certificate_expiration_timestamp.map(|time| time.0);
+        // The version is there as soon as the gardenlet has written the status.
+        if status.kubernetes_version.is_some() && found == end {
+            Ok(())
+        } else {
+            Err(format!("{found:?}"))
+        }
+    })
+    .await
 }
 
 async fn edge_is(seeds: &Api<Seed>, reason: &str) -> Result<()> {

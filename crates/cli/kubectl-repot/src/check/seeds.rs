@@ -187,7 +187,7 @@ fn judge_owner_checks(seed: &Seed) -> CheckLine {
 
 fn judge_certificate(status: &SeedStatus, now: Timestamp) -> CheckLine {
     let Some(expiry) = &status.client_certificate_expiration_timestamp else {
-        return CheckLine::ok("the gardenlet reports no client certificate: it uses a token");
+        return CheckLine::ok("the gardenlet reports no client certificate, as with a token");
     };
     let remedy = "give the gardenlet a kubeconfig with a new certificate";
     let rest = expiry.0.duration_since(now);

@@ -119,6 +119,17 @@ fn each_fault_of_a_seed_has_a_line() {
 }
 
 #[test]
+fn a_gardenlet_with_a_token_reports_no_certificate() {
+    let field = "clientCertificateExpirationTimestamp: 2027-01-01T00:00:00Z";
+    let status = healthy().replace(field, "clientCertificateExpirationTimestamp: null");
+    let expected = "no client certificate, as with a token";
+    let levels = levels(&seed(COMPLETE, &status));
+    let is_there =
+        |(level, message): &(CheckLevel, String)| *level == CheckLevel::Ok && message.contains(expected);
+    assert!(levels.iter().any(is_there), "{levels:?}");
+}
+
+#[test]
 fn the_clock_of_a_gardenlet_is_compared_with_the_garden() {
     let lease = |renewed: &str| -> Lease {
         serde_yaml_ng::from_str(&format!(

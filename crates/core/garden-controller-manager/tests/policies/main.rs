@@ -276,17 +276,17 @@ async fn own_seed_and_lease(garden: &Garden) {
     allowed(garden.patch(&seeds, "seed-a", note.clone()).await);
     let word = "the gardenlet of seed \"seed-a\" may not write Seed seed-b";
     refused(garden.patch(&seeds, "seed-b", note.clone()).await, word);
-    refused(
-        garden
-            .patch_status(&seeds, "seed-b", json!({"kubernetesVersion": "v9"}))
-            .await,
-        word,
-    );
-    allowed(
-        garden
-            .patch_status(&seeds, "seed-a", json!({"kubernetesVersion": "v9"}))
-            .await,
-    );
+    let expiry =
+        |time: Value| json!({"kubernetesVersion": "v9", "clientCertificateExpirationTimestamp": time});
+    let report = expiry(json!("2036-11-26T07:03:10Z"));
+    refused(garden.patch_status(&seeds, "seed-b", report.clone()).await, word);
+    for report in [report, expiry(json!("8999-12-31T23:59:59Z")), expiry(Value::Null)] {
+        allowed(garden.patch_status(&seeds, "seed-a", report).await);
+    }
+    // A time that the suite cannot read would end the watches of all Seeds.
+    let late = expiry(json!("9999-12-31T23:59:59Z"));
+    let refusal = garden.patch_status(&seeds, "seed-a", late).await;
+    refused(refusal, "clientCertificateExpirationTimestamp");
     let leases: Api<Lease> = Api::namespaced(garden.seed_a.clone(), "gardener-system-seed-lease");
     let lease = |name: &str| json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
     allowed(garden.apply(&leases, "seed-a", lease("seed-a")).await);

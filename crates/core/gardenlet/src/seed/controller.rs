@@ -12,9 +12,12 @@ use api::{
     meta::{Condition, ErrorCode},
 };
 use futures::stream;
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{Namespace, Service},
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        core::v1::{Namespace, Service},
+    },
+    apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{
     Api, ResourceExt,
@@ -172,7 +175,8 @@ impl SeedController {
         self.context.garden.cluster_wide()
     }
 
-    /// Writes the responsible gardenlet, the version and the cluster identity of the seed.
+    /// Writes the responsible gardenlet with the end of its certificate, and the version and the cluster
+    /// identity of the seed.
     async fn write_status(&self, seed: &Seed) -> Result<()> {
         let client = self.context.seed.client();
         let version = client
@@ -189,7 +193,9 @@ impl SeedController {
         let gardener = status.gardener.as_ref();
         let fence = self.fence_to_tell(seed).await?;
         let max_shoots = self.context.config.max_shoots.map(|shoots| shoots.to_string());
+        let expiry = self.context.certificate_expiry.map(Time);
         let known = status.owner_check_fence_seconds == fence
+            && status.client_certificate_expiration_timestamp == expiry
             && status.kubernetes_version.as_deref() == Some(version.as_str())
             && status.observed_generation == seed.metadata.generation
             && status.cluster_identity == system.uid()
@@ -208,6 +214,8 @@ impl SeedController {
             "clusterIdentity": system.uid(),
             "observedGeneration": seed.metadata.generation,
             "ownerCheckFenceSeconds": fence,
+            // `null` removes the time of a former certificate where the gardenlet uses a token.
+            "clientCertificateExpirationTimestamp": expiry,
             // `null` removes the resource where the flag was removed.
             "capacity": {"shoots": max_shoots},
             "allocatable": {"shoots": max_shoots},

@@ -35,6 +35,7 @@ pub fn context(client: &Client, flags: &[&str]) -> Result<Context> {
         garden_events: Events::of_seed(client.clone(), "gardenlet", seed_user("seed-a")),
         metrics: Metrics::default(),
         shutdown: CancellationToken::new(),
+        certificate_expiry: None,
         heartbeat: Heartbeat::default(),
         move_traces: MoveTraces::default(),
     })

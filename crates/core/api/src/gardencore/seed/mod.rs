@@ -291,7 +291,8 @@ pub struct SeedStatus {
     /// no bound.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Quantity>,
-    /// When the certificate of the gardenlet expires.
+    /// When the client certificate expires with which the gardenlet signs in to the garden. Absent where the
+    /// gardenlet uses a token. `kubectl repot check` fails for an expired certificate.
     pub client_certificate_expiration_timestamp: Option<Time>,
     /// Aspects that forbid or allow operations, e.g. `WithoutShoots`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
