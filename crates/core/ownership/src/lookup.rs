@@ -1,4 +1,4 @@
-//! Asks the authorities. Each authority gets both questions over a single flow, and a second try if
+//! Asks the authorities. Each authority gets both questions over a single flow, and further tries if
 //! necessary.
 
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Asks all authorities. Takes the time of two attempts at most.
+    /// Asks all authorities. Takes the time of all tries at most.
     pub(crate) async fn ask_all(&self) -> Result<Vec<(SocketAddr, RecordVerdict)>, String> {
         let end = Instant::now() + self.attempt * TRIES;
         // Only a lookup of unknown servers takes time here; that time is missing for the questions.
@@ -57,13 +57,20 @@ impl Lookup<'_> {
         Ok(verdicts)
     }
 
-    /// The first try uses UDP. The second try uses UDP and TCP at once: a datagram may be lost, and a
+    /// The first try uses UDP. Each further try uses UDP and TCP at once: a datagram may be lost, and a
     /// firewall may block either transport.
     async fn ask_one(&self, server: SocketAddr, end: Instant) -> RecordVerdict {
-        let first = self.attempt_one(server, Transport::Udp, end).await;
-        if !matches!(first, RecordVerdict::Silent(_)) {
-            return first;
+        let mut verdict = self.attempt_one(server, Transport::Udp, end).await;
+        for _ in 1..TRIES {
+            if !matches!(verdict, RecordVerdict::Silent(_)) {
+                break;
+            }
+            verdict = self.attempt_both(server, end).await;
         }
+        verdict
+    }
+
+    async fn attempt_both(&self, server: SocketAddr, end: Instant) -> RecordVerdict {
         let udp = Box::pin(self.attempt_one(server, Transport::Udp, end));
         let tcp = Box::pin(self.attempt_one(server, Transport::Tcp, end));
         match select(udp, tcp).await {

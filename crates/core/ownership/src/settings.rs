@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use permit::UNNOTICED_PAUSE;
 
-/// Number of tries at each server in a check.
+/// Number of tries at each server in a check. The rules for `interval` and `validity` in the definitions of
+/// Seeds and Etcds have a summand for each try (`crates/dev/xtask/src/repeated_numbers.rs`).
 pub(crate) const TRIES: u32 = 2;
 
 /// Parts per million: the unit of [`Settings::drift`].

@@ -129,7 +129,17 @@ const OWNER_CHECKS: [(&str, &[RepeatedAt]); 7] = [
 ];
 
 /// Further numbers, by name.
-const NUMBERS: [(&str, &[RepeatedAt]); 13] = [
+const NUMBERS: [(&str, &[RepeatedAt]); 14] = [
+    (
+        "tries at each server in an owner check",
+        &[
+            (SETTINGS, "TRIES: u32 = #;"),
+            (SEED, "may take (# x timeout + storeTimeout)"),
+            (SEED, "at least 2 x interval + # x timeout + storeTimeout"),
+            (ETCD, "may take (# x timeout + storeTimeout)"),
+            (ETCD, "at least 2 x interval + # x timeout + storeTimeout"),
+        ],
+    ),
     (
         "seconds of silence after which a seed is unknown",
         &[
@@ -307,6 +317,22 @@ fn the_copies_of_a_number_are_equal() {
                 !numbers.is_empty() && numbers.iter().all(|number| *number == first[0]),
                 "{name}: {file} has {numbers:?} at {text:?}, and {first_file} has {first:?}: change each of {copies:?}"
             );
+        }
+    }
+}
+
+/// The rules for `interval` and `validity` have a summand for each try.
+#[test]
+fn the_rules_of_owner_checks_count_each_try() {
+    const TRY: &str = "duration(has(self.timeout) ?";
+    let tries = numbers_in(&read(SETTINGS), "TRIES: u32 = #;")[0];
+    for file in [SEED, ETCD] {
+        let content = read(file);
+        let rules: Vec<&str> = content.lines().filter(|line| line.contains(TRY)).collect();
+        assert_eq!(rules.len(), 2, "{file}: {rules:?}");
+        for rule in rules {
+            let summands = rule.matches(TRY).count();
+            assert_eq!(u64::try_from(summands), Ok(tries), "{file}: {rule}");
         }
     }
 }
