@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use api::{
-    gardencore::{ExtensionResourceState, GardenerResourceData, ShootState},
+    gardencore::{ExtensionResourceState, GardenerResourceData},
     machine::state,
     meta::{CrossVersionObjectReference, ResourceData},
 };
@@ -21,7 +21,7 @@ use runtime::Result;
 use super::{
     content::{Referenced, referenced},
     entries,
-    piece::{Key, Piece, pieces_of, version},
+    piece::{Key, Piece, version},
 };
 use crate::{configuration_problem, secrets::config};
 
@@ -51,15 +51,6 @@ const MOST_DATA: usize = 1024 * 1024;
 /// Most bytes of labels, data keys and type of a Secret. An API server also stores each label and key in the
 /// managed fields, beside the data.
 const MOST_NAMES: usize = 64 * 1024;
-
-/// Checks that a seed would collect this content. The error names the first piece that fails.
-pub fn check(state: &ShootState) -> Result<()> {
-    let mut check = Check::new(&state.name_any());
-    for piece in pieces_of(state.spec.clone()) {
-        check.piece(&piece)?;
-    }
-    Ok(())
-}
 
 /// A piece that no seed collects.
 #[derive(Debug)]

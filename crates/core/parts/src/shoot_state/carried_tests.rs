@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use api::gardencore::ShootState;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::shoot_state::content;
+use crate::shoot_state::{content, piece::pieces_of};
 
 const TOKEN: &str = "kubernetes.io/service-account-token";
 
@@ -43,7 +44,12 @@ fn honest() -> Value {
 }
 
 fn judged(state: Value) -> Result<()> {
-    check(&serde_json::from_value(state).unwrap())
+    let state: ShootState = serde_json::from_value(state).unwrap();
+    let mut check = Check::new(&state.name_any());
+    for piece in pieces_of(state.spec) {
+        check.piece(&piece)?;
+    }
+    Ok(())
 }
 
 /// Asserts that the state is refused for this reason with `value` at `pointer`.

@@ -5,7 +5,7 @@
 //! the shoot keeps the ShootState up to date ([`ShootState::sync`], R7-42). In a move, this seed writes the
 //! ShootState, and again after each later step that may have written state (RX-11). The seed that takes over
 //! the shoot reads the ShootState. No seed creates or deletes a ShootState. Only content that passes
-//! [`carried::check`] is collected and applied, beside the keys of the shoot. A seed with an earlier epoch
+//! `carried::Check` is collected and applied, beside the keys of the shoot. A seed with an earlier epoch
 //! than the last writer writes nothing. Small content is stored in the ShootState in readable form; content
 //! above 1 MiB is stored in InternalSecrets that the ShootState references. Details:
 //! docs/understand/shoot-state.md.
@@ -28,7 +28,7 @@
 //! | `verified` | the pieces that a restore may apply |
 //! | `limit` | the size of a state that a seed restores |
 
-pub mod carried;
+mod carried;
 mod chunk;
 mod chunk_name;
 mod collect;
