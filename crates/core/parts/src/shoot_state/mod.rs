@@ -26,7 +26,7 @@
 //! | `leftovers` | deletes chunks that are no longer needed |
 //! | `opened` | reads a verified ShootState |
 //! | `verified` | the pieces that a restore may apply |
-//! | `limit` | the size of a state that a seed restores |
+//! | `restore_limit` | the size of the whole state that a seed restores |
 
 mod carried;
 mod chunk;
@@ -37,12 +37,12 @@ mod entries;
 mod float_bytes;
 pub mod left_out;
 mod leftovers;
-mod limit;
 mod opened;
 mod overlay;
 mod own;
 mod piece;
 mod place;
+mod restore_limit;
 mod sentences;
 mod unfit;
 mod verified;
@@ -128,7 +128,7 @@ impl ShootState {
     /// "Checking that the state of the shoot can be carried": fails for state that no destination could
     /// restore. Runs before the move has stopped a process. Makes no write.
     pub async fn check(f: &Facts) -> Result<()> {
-        limit::check_declared(&f.garden, &f.shoot, f.residency.settings.shoot_state_limit).await?;
+        restore_limit::check_declared(&f.garden, &f.shoot, f.residency.settings.shoot_state_limit).await?;
         match collect::collect(&f.residency, None, &mut Unfit::Refused).await {
             Ok(()) => Ok(()),
             Err(Unwritten::Failed(error)) => Err(error),
@@ -246,7 +246,7 @@ impl Facts {
         if let Some(opened) = self.shoot_state_cache.find_opened(&state) {
             return Ok(Some(opened));
         }
-        let limit = limit::of_operation(self.operation, self.residency.settings.shoot_state_limit);
+        let limit = restore_limit::of_operation(self.operation, self.residency.settings.shoot_state_limit);
         let opened = Arc::new(Opened::open(place, state, limit).await?);
         opened.check_keys()?;
         if opened.is_readable() {

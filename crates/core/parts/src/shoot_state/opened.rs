@@ -30,9 +30,10 @@ use runtime::{Error, Result, client::Garden};
 
 use super::{
     chunk::{Whole, unpack},
-    entries, limit, own,
+    entries, own,
     piece::{Key, Piece, pieces_of},
     place::StateStore,
+    restore_limit,
     sentences::cut_error,
     verified::VerifiedPieces,
 };
@@ -106,7 +107,7 @@ impl Opened {
         pieces.limit = limit;
         let (mut verified, mut unreadable) = (VerifiedPieces::new(&place.name), None);
         if let Some(chunks) = &chunks
-            && let Err(error) = limit::check(&place.name, limit::declared_size(chunks), limit)
+            && let Err(error) = restore_limit::check(&place.name, restore_limit::declared_size(chunks), limit)
         {
             pieces.leave_chunks();
             unreadable = Some(error);
@@ -462,7 +463,7 @@ impl Pieces {
         let text = unpack(chunk, &bytes).map_err(|why| self.place.spoilt(&chunk.name, &why))?;
         self.whole.add(&text);
         let size = u64::try_from(self.whole.size()).unwrap_or(u64::MAX);
-        limit::check(&self.place.name, size, self.limit)?;
+        restore_limit::check(&self.place.name, size, self.limit)?;
         self.begins += self.used;
         self.text.drain(..self.used);
         self.used = 0;
