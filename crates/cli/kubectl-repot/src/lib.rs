@@ -13,6 +13,7 @@
 //! | `run` | runs a command |
 //! | `connect`, `session` | the connection to the garden, and bounded requests |
 //! | `failure`, `answer` | the result of a command: sentence, JSON, exit code |
+//! | `approval` | the approval of a person before a drain or a takeover |
 //! | `edit`, `follow`, `events` | writes with a precondition, waits, Events of an object |
 //! | `status`, `plan`, `moves` | commands for shoots of seeds that live |
 //! | `cordon`, `drain` | close a seed, and move all shoots away |
@@ -31,6 +32,7 @@
 
 pub mod age;
 pub mod answer;
+pub mod approval;
 pub mod check;
 pub mod connect;
 pub mod cordon;

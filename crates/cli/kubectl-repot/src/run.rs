@@ -1,14 +1,12 @@
 //! Runs a command, prints the answer, and gives the exit code.
 
-use std::{
-    io::{IsTerminal, Write},
-    time::Duration,
-};
+use std::{io::Write, time::Duration};
 
 use serde_json::json;
 
 use crate::{
     answer::{Answer, failure_as_json},
+    approval::type_name,
     check::check,
     connect::{Target, connect},
     cordon::cordon,
@@ -264,15 +262,4 @@ fn approve_loss(text: &str, name: &str) -> Option<String> {
     type_name(&format!(
         "{text}The loss is final. Type {name} to approve the takeover: "
     ))
-}
-
-/// Asks the person at the terminal to type a name. `None` where no person is at the terminal.
-fn type_name(question: &str) -> Option<String> {
-    if !std::io::stdin().is_terminal() {
-        return None;
-    }
-    eprint!("{}", visible(question));
-    let mut typed = String::new();
-    std::io::stdin().read_line(&mut typed).ok()?;
-    Some(typed)
 }

@@ -36,11 +36,11 @@ use serde_json::json;
 
 use crate::{
     answer::Answer,
+    approval::{Prompt, is_approved},
     cordon,
     failure::Failure,
     follow::Report,
     session::Session,
-    takeover::{Prompt, is_approved},
 };
 
 /// Shows the plan, asks for the approval, cordons the seed, and moves the shoots. A refused move is reported,

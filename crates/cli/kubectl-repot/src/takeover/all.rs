@@ -4,14 +4,12 @@ use placement::is_released;
 use serde_json::json;
 
 use super::{
-    order::order,
-    settings::TakeoverSettings,
-    shoot_result::ShootResult,
-    single::{Prompt, examine, is_approved},
+    order::order, settings::TakeoverSettings, shoot_result::ShootResult, single::examine,
     trials::take_over_in_order,
 };
 use crate::{
     answer::Answer,
+    approval::{Prompt, is_approved},
     exclusion::{describe_unmatched, is_excluded},
     failure::Failure,
     follow::Report,

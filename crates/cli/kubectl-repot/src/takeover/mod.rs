@@ -12,9 +12,8 @@ mod single;
 mod trials;
 
 pub(crate) use order::{FAILED_PROJECTS, importance, next_of_rest};
-pub(crate) use single::is_approved;
 
 pub use all::take_over_seed;
 pub use report::TakeoverReport;
 pub use settings::{LANE_WITHIN, TakeoverSettings};
-pub use single::{Prompt, take_over_shoot};
+pub use single::take_over_shoot;

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     answer::Answer,
+    approval::{Prompt, is_approved},
     edit::edit,
     events::{events_of_garden, newest},
     failure::Failure,
@@ -30,9 +31,6 @@ const DECIDED_WITHIN: Duration = Duration::from_secs(180);
 
 /// Tolerated difference between the clocks of the caller and of the garden.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
-
-/// Asks a person to type the given name. `None` where no person can be asked.
-pub type Prompt<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
 /// Shows the report, asks for the approval, and asks the garden for the takeover.
 pub async fn take_over_shoot(
@@ -67,26 +65,6 @@ pub async fn take_over_shoot(
         command_line(&format!("status {}", shown.shoot), Some(shown.namespace.as_str()))
     );
     Ok(Answer::new(text, &json!({"report": shown, "requested": true})))
-}
-
-/// Whether a person has typed the name of the object that is concerned.
-pub(crate) fn is_approved(
-    text: &str,
-    name: &str,
-    given: Option<&str>,
-    prompt: Prompt<'_>,
-) -> Result<bool, Failure> {
-    let typed = match given {
-        Some(given) => Some(given.to_owned()),
-        None => prompt(text, name),
-    };
-    match typed.as_deref().map(str::trim) {
-        Some(typed) if typed == name => Ok(true),
-        Some(typed) => Err(Failure::refused(format!(
-            "the approval names {typed:?}, and not {name}: nothing was changed"
-        ))),
-        None => Ok(false),
-    }
 }
 
 /// Reads all that the garden knows about the shoot and both seeds.
@@ -197,24 +175,5 @@ async fn refusal(session: &Session, shoot: &Shoot, goal: &str, since: Timestamp)
         None => Failure::refused(format!(
             "{goal} is refused; Event ForceRestoreRefused or TakeoverWithdrawn of the Shoot has the reason"
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_typed_name_approves_a_loss() {
-        let typed = |answer: Option<&'static str>| move |_: &str, _: &str| answer.map(str::to_owned);
-        assert_eq!(is_approved("", "demo", Some("demo"), &typed(None)), Ok(true));
-        assert_eq!(is_approved("", "demo", None, &typed(Some("demo\n"))), Ok(true));
-        assert_eq!(is_approved("", "demo", None, &typed(None)), Ok(false));
-        for wrong in ["y", "yes", "", "demo2"] {
-            assert!(
-                is_approved("", "demo", Some(wrong), &typed(Some("demo"))).is_err(),
-                "{wrong}"
-            );
-        }
     }
 }
