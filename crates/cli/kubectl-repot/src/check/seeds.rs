@@ -1,5 +1,5 @@
-//! Checks of each seed: the gardenlet, the system components, the bucket, DNS, owner checks, clock and
-//! certificate, by the reports in the garden.
+//! Checks of each seed: the gardenlet, the system components, the edge, the bucket, DNS, owner checks, clock
+//! and certificate, by the reports in the garden.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use api::{
     constants::{
         SEED_LEASE_NAMESPACE,
         condition::{
-            BACKUP_BUCKETS_READY, EMERGENCY_STOP_SHOOT_RECONCILIATIONS, EXTENSIONS_READY, GARDENLET_READY,
-            OWNER_SERVERS_AGREE, SEED_SYSTEM_COMPONENTS_HEALTHY,
+            BACKUP_BUCKETS_READY, EDGE_ADDRESS_READY, EMERGENCY_STOP_SHOOT_RECONCILIATIONS, EXTENSIONS_READY,
+            GARDENLET_READY, OWNER_SERVERS_AGREE, SEED_SYSTEM_COMPONENTS_HEALTHY,
         },
     },
     gardencore::{Seed, SeedStatus},
@@ -26,7 +26,7 @@ use crate::{
     version::{PLUGIN, is_same_minor},
 };
 
-/// The gardenlet renews the certificate long before. Equal to the time of the alert.
+/// Enough time for an operator to issue a certificate. Equal to the time of the alert.
 const EXPIRES_SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// A skew of the clock that no request explains.
 const SKEW_NOTICED: SignedDuration = SignedDuration::from_secs(5);
@@ -42,7 +42,7 @@ pub(super) async fn check(session: &Session) -> Vec<CheckGroup> {
         Err(failure) => return vec![CheckGroup::new("seeds", vec![CheckLine::unreadable(&failure)])],
     };
     if seeds.is_empty() {
-        let line = CheckLine::warn("no Seed is registered", "install chart gardenlet in each seed");
+        let line = CheckLine::warn("no Seed is registered", "install chart seed in each seed");
         return vec![CheckGroup::new("seeds", vec![line])];
     }
     let leases: Api<Lease> = session.garden().namespaced(SEED_LEASE_NAMESPACE);
@@ -87,6 +87,11 @@ fn judge_seed(seed: &Seed, now: Timestamp) -> Vec<CheckLine> {
             "check the Deployments that the sentence names, in the seed",
         ),
     ];
+    // A gardenlet of a former version does not report the address.
+    lines.extend(reported(
+        EDGE_ADDRESS_READY,
+        "give the Service of the edge an address: docs/operate/install-requirements.md#address-of-the-edge",
+    ));
     lines.extend(reported(
         EXTENSIONS_READY,
         "check the ControllerInstallations of the seed",
@@ -189,7 +194,7 @@ fn judge_certificate(status: &SeedStatus, now: Timestamp) -> CheckLine {
     let Some(expiry) = &status.client_certificate_expiration_timestamp else {
         return CheckLine::ok("the gardenlet reports no client certificate, as with a token");
     };
-    let remedy = "give the gardenlet a kubeconfig with a new certificate";
+    let remedy = "give the gardenlet a kubeconfig with a new certificate: docs/operate/install.md#renew-the-certificate-of-a-gardenlet";
     let rest = expiry.0.duration_since(now);
     let days = rest.as_hours() / 24;
     if rest.is_negative() {

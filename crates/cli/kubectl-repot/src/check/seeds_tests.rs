@@ -69,9 +69,10 @@ fn each_fault_of_a_seed_has_a_line() {
     let stopped = status.replace(
         "conditions: [",
         &format!(
-            "conditions: [{}, {}, ",
+            "conditions: [{}, {}, {}, ",
             condition("EmergencyStopShootReconciliations", "True"),
-            condition("OwnerServersAgree", "False")
+            condition("OwnerServersAgree", "False"),
+            condition("EdgeAddressReady", "False")
         ),
     );
     let cases = vec![
@@ -90,6 +91,11 @@ fn each_fault_of_a_seed_has_a_line() {
             seed(COMPLETE, &stopped),
             CheckLevel::Fail,
             "OwnerServersAgree is False",
+        ),
+        (
+            seed(COMPLETE, &stopped),
+            CheckLevel::Fail,
+            "EdgeAddressReady is False",
         ),
         (seed("dns: {}", &status), CheckLevel::Warn, "no spec.backup"),
         (seed("dns: {}", &status), CheckLevel::Warn, "no spec.dns.internal"),
