@@ -51,8 +51,6 @@ const SHOWS_NOTHING: &[&str] = &[
     // The namespaces of projects and of control planes here have no labels.
     "kubectl get namespaces -l project.gardener.cloud/name -L pod-security.kubernetes.io/enforce",
     "kubectl get namespaces -l gardener.cloud/role=shoot",
-    // Deployments here have no Pods.
-    "kubectl -n garden-exposure get pods -l app.kubernetes.io/name=edge -o wide",
     // The gardenlet, which does not run here, writes the room of the seed.
     "kubectl get seed seed-b -o jsonpath='{.status.allocatable.shoots}'",
 ];

@@ -127,4 +127,24 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "kubectl run dns --rm -i --restart=Never --image=busybox:1.36 -- nslookup -type=TXT probe.internal.repot.example.org",
         "the servers here have no Nodes",
     ),
+    (
+        r#"kubectl run pull --rm -i --restart=Never --image="$registry/repot/edge:v$version" --command -- /usr/sbin/haproxy -v"#,
+        "the servers here have no Nodes",
+    ),
+    (
+        r#"kubectl run pull --rm -i --restart=Never --image="$registry/kube-apiserver:v1.34.4" --command -- kube-apiserver --version"#,
+        "the servers here have no Nodes",
+    ),
+    (
+        "kubectl run garden --rm -i --restart=Never --image=busybox:1.36 -- wget -qO- --no-check-certificate https://garden.example.org:6443/version",
+        "the servers here have no Nodes",
+    ),
+    (
+        "kubectl -n kube-system get pod -l component=kube-controller-manager -o yaml | grep -E 'cluster-cidr|service-cluster-ip-range'",
+        "the servers here are no Pods",
+    ),
+    (
+        "kubectl -n kube-system edit configmap coredns",
+        "an editor needs a terminal",
+    ),
 ];
