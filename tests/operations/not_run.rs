@@ -124,6 +124,10 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "etcd is no Pod here; tests/operations/encryption.rs reads values from etcd",
     ),
     (
+        "kubectl -n kube-system exec etcd-NODE -- etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key snapshot save /var/lib/etcd/before-upgrade.db",
+        "etcd is no Pod here",
+    ),
+    (
         "kubectl run dns --rm -i --restart=Never --image=busybox:1.36 -- nslookup -type=TXT probe.internal.repot.example.org",
         "the servers here have no Nodes",
     ),
