@@ -19,5 +19,6 @@ pages() {
   if grep -nE 'tag: "?dev|/cloud-local-agent:dev' "$OUT"/docs/operate/examples/*.values.yaml "$OUT/hack/landscape/cloud-agent.yaml" >&2; then
     fail "an example of the release has the tag of the repository: write the tag as in the other examples"
   fi
+  printf '# Repot %s\n\nBegin with [docs/operate/install-release.md](docs/operate/install-release.md).\n' "$VERSION" >"$OUT/README.md"
   install -m 755 hack/release/push.sh "$OUT/push.sh"
 }

@@ -249,6 +249,8 @@ async fn each_link_of_the_packed_pages_has_a_file_in_the_release() {
     assert!(dead.is_empty(), "{dead:#?}");
     let install = std::fs::read_to_string(release.join("docs/operate/install-release.md")).unwrap();
     assert!(install.contains("version=0.2.0\n"), "{install}");
+    let readme = std::fs::read_to_string(release.join("README.md")).unwrap();
+    assert!(readme.contains("](docs/operate/install-release.md)"), "{readme}");
 }
 
 #[test]
