@@ -322,7 +322,7 @@ impl ShootMigration {
         {
             return;
         }
-        self.slots.release(shoot);
+        self.slots.release(shoot, clock::now());
         for next in self.slots.next(&old.destination, &self.known.state()) {
             // The channel is closed when the process ends.
             let _ = self.places.unbounded_send(next.as_ref().clone());

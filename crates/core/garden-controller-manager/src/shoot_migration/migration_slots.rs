@@ -6,8 +6,10 @@
 //! seed move to several destinations in parallel, and an overloaded destination gets few. A shoot that does
 //! not arrive holds its slot for a quarter of an hour, and a shoot whose operation is `Failed` holds no slot.
 //! A source writes both values, so this process measures with its own clock how long a shoot does not leave
-//! the source. A shoot without progress does not lose the slot earlier: the moves to an overloaded
-//! destination make no progress either, and the free slots would add to the load.
+//! the source. The time continues with the next approval of the same generation: a source could end and begin
+//! a move to get a new approval. After that time, the move comes last. A shoot without progress does not lose
+//! the slot earlier: the moves to an overloaded destination make no progress either, and the free slots would
+//! add to the load.
 //!
 //! Sources and projects share the slots, and projects take turns (`slot_shares`). So a user who deliberately
 //! breaks shoots does not block the shoots of other projects. An approved shoot holds a slot also before the
@@ -40,6 +42,7 @@ use super::{
 /// How long a slot is reserved for a shoot whose approval the cache may not show.
 const RESERVED_FOR: SignedDuration = SignedDuration::from_secs(60);
 /// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load.
+/// The time of all approvals of a generation counts, as long as the shoot stays on the source.
 /// Not shorter than the longest wait of a gardenlet for a single step, the copy of backups.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 /// An approval that the source has not begun after this time is withdrawn. Shorter than [`LONGEST`]: the slot
@@ -70,9 +73,9 @@ pub struct MigrationSlots {
     at_most: usize,
     /// Slots that were reserved recently, and that caches may not show yet, by the uid of the Shoot.
     recent: Mutex<HashMap<String, Reservation>>,
-    /// When this process first saw an approved move that the source has not ended, by the uid of the Shoot
-    /// and the approved generation.
-    leaving: Mutex<HashMap<(String, i64), Timestamp>>,
+    /// The time with an approval of each move that the source has not ended, by the uid of the Shoot and the
+    /// approved generation.
+    leaving: Mutex<HashMap<(String, i64), ApprovedTime>>,
     /// When this process withdrew an approval, by the uid of the Shoot.
     withdrawn: Mutex<HashMap<String, Timestamp>>,
     turns: Mutex<ProjectTurns>,
@@ -83,6 +86,15 @@ struct Reservation {
     origin: MoveOrigin,
     destination: String,
     since: Timestamp,
+}
+
+/// How long a move of one generation has had an approval, by the clock of this process.
+#[derive(Debug, Default)]
+struct ApprovedTime {
+    /// The time of withdrawn approvals.
+    before: SignedDuration,
+    /// When this process first saw the present approval.
+    since: Option<Timestamp>,
 }
 
 impl MigrationSlots {
@@ -124,11 +136,12 @@ impl MigrationSlots {
             at_most: self.at_most,
             holders: &holders,
             waiting: &waiting_for(destination, known),
+            used_up: &self.used_up(),
         };
         let mut turns = lock(&self.turns);
         turns.observe(demand, &all_waiting(known), now);
         let is_busy = holders.len() >= self.at_most;
-        if is_busy || demand.leaves_slot(&origin, &turns, now) {
+        if is_busy || demand.leaves_slot(&own, &origin, &turns, now) {
             turns.claims.refuse(own, now);
             return Err(if is_busy {
                 NoSlot::Busy(holders.len())
@@ -174,11 +187,15 @@ impl MigrationSlots {
         origins.filter(|(uid, _)| !stalled.contains(uid)).collect()
     }
 
-    /// Releases the slot: the shoot has arrived, or does not begin after all.
-    pub fn release(&self, shoot: &Shoot) {
+    /// Releases the slot: the shoot has arrived, or the approval has ended.
+    pub fn release(&self, shoot: &Shoot, now: Timestamp) {
         self.lock_slots().remove(&shoot.uid().unwrap_or_default());
-        if let Some(key) = departure(shoot) {
-            lock(&self.leaving).remove(&key);
+        let Some(key) = departure(shoot) else { return };
+        let mut leaving = lock(&self.leaving);
+        if let Some(time) = leaving.get_mut(&key)
+            && let Some(since) = time.since.take()
+        {
+            time.before += now.duration_since(since);
         }
     }
 
@@ -210,12 +227,17 @@ impl MigrationSlots {
         let Some(key) = departure(shoot).filter(|_| awaits_source(shoot)) else {
             return false;
         };
-        let since = *lock(&self.leaving).entry(key).or_insert(now);
+        let since = *lock(&self.leaving)
+            .entry(key)
+            .or_default()
+            .since
+            .get_or_insert(now);
         now.duration_since(since) > BEGUN_WITHIN
     }
 
     /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit. The
-    /// projects take turns, and of a project the longest waiting shoot comes first.
+    /// projects take turns, and of a project the longest waiting shoot comes first. Moves that have used up
+    /// their time come last.
     #[must_use]
     pub fn next(&self, destination: &str, known: &[Arc<Shoot>]) -> Vec<Arc<Shoot>> {
         let waits = |shoot: &&Arc<Shoot>| wanted_move(shoot).is_some_and(|(_, to)| to == destination);
@@ -224,13 +246,15 @@ impl MigrationSlots {
             .filter_map(|shoot| Some((waits_since(shoot)?, shoot)))
             .collect();
         waiting.sort_by_key(|(since, shoot)| (*since, shoot.name_any()));
+        let used_up = self.used_up();
         let (turns, mut rounds) = (lock(&self.turns), HashMap::<String, usize>::new());
         let ranked = waiting.into_iter().map(|(since, shoot)| {
             let project = shoot.namespace().unwrap_or_default();
             let last = turns.last_move(destination, &project);
             let round = rounds.entry(project).or_default();
             *round += 1;
-            ((*round, last, since), shoot)
+            let is_used_up = shoot.uid().is_some_and(|uid| used_up.contains(&uid));
+            ((is_used_up, *round, last, since), shoot)
         });
         let mut ranked: Vec<_> = ranked.collect();
         ranked.sort_by_key(|(rank, _)| *rank);
@@ -239,18 +263,43 @@ impl MigrationSlots {
     }
 
     /// Uids of the shoots that have not left their source within [`LONGEST`]. The gardenlet of the source
-    /// writes the times of the status.
+    /// writes the times of the status. A shoot that the source has not begun holds the slot for the present
+    /// approval, which ends soon: otherwise a source could collect approvals without slots.
     fn stalled(&self, known: &[Arc<Shoot>], now: Timestamp) -> HashSet<String> {
-        let present: HashSet<_> = known.iter().filter_map(|shoot| departure(shoot)).collect();
-        let mut leaving = lock(&self.leaving);
-        leaving.retain(|key, _| present.contains(key));
-        for key in present {
-            leaving.entry(key).or_insert(now);
-        }
-        let late = leaving
+        let approved = known
             .iter()
-            .filter(|(_, since)| now.duration_since(**since) > LONGEST);
-        late.map(|((uid, _), _)| uid.clone()).collect()
+            .filter_map(|shoot| Some((departure(shoot)?, awaits_source(shoot))));
+        let approved: HashMap<_, _> = approved.collect();
+        let wanted: HashSet<_> = known
+            .iter()
+            .filter_map(|shoot| wanted_generation(shoot))
+            .collect();
+        let mut leaving = lock(&self.leaving);
+        leaving.retain(|key, time| {
+            let is_approved = approved.contains_key(key);
+            if !is_approved {
+                time.since = None;
+            }
+            is_approved || wanted.contains(key)
+        });
+        let mut stalled = HashSet::new();
+        for (key, awaits) in approved {
+            let uid = key.0.clone();
+            let time = leaving.entry(key).or_default();
+            let present = now.duration_since(*time.since.get_or_insert(now));
+            if present > LONGEST || (!awaits && time.before + present > LONGEST) {
+                stalled.insert(uid);
+            }
+        }
+        stalled
+    }
+
+    /// Uids of the shoots whose withdrawn approvals of the present generation have lasted longer than
+    /// [`LONGEST`].
+    fn used_up(&self) -> HashSet<String> {
+        let leaving = lock(&self.leaving);
+        let used_up = leaving.iter().filter(|(_, time)| time.before > LONGEST);
+        used_up.map(|((uid, _), _)| uid.clone()).collect()
     }
 
     fn lock_slots(&self) -> MutexGuard<'_, HashMap<String, Reservation>> {
@@ -345,6 +394,12 @@ fn departure(shoot: &Shoot) -> Option<(String, i64)> {
     let approval = status.migration.as_ref()?;
     let is_at_source = status.seed_name.as_ref() == Some(&approval.source);
     is_at_source.then_some((shoot.uid()?, approval.generation))
+}
+
+/// Uid and generation of a shoot that wants to move: the key of [`departure`] for the next approval.
+fn wanted_generation(shoot: &Shoot) -> Option<(String, i64)> {
+    wanted_move(shoot)?;
+    Some((shoot.uid()?, shoot.metadata.generation.unwrap_or_default()))
 }
 
 /// The shoots that wait for a slot on the way to `destination`, by uid.

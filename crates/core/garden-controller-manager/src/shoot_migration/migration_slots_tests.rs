@@ -64,7 +64,7 @@ fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
         slots.reserve(&shoot("other", "seed-c"), "seed-c", None, &nobody, now),
         Ok(())
     );
-    slots.release(&shoot("two", B));
+    slots.release(&shoot("two", B), now);
     assert_eq!(reserve("three"), Ok(()));
 }
 
@@ -157,6 +157,55 @@ fn a_move_that_its_source_never_ends_frees_its_slot() {
     assert_eq!(after(LONGEST * 2), Ok(()));
 }
 
+/// Security: a hostile source begins, reports a reconciliation before the 15 minutes have passed, and gets a
+/// new approval of the same generation.
+#[test]
+fn a_new_approval_of_a_generation_has_the_time_that_is_left() {
+    let (slots, start) = (MigrationSlots::new(1), Timestamp::UNIX_EPOCH);
+    let after = |minutes| start + SignedDuration::from_mins(minutes);
+    let new_one = |known: &[Arc<Shoot>], now| slots.reserve(&shoot("new", B), B, None, known, now);
+    let begun = [on_the_way("renewed")];
+    for minutes in [0, 14] {
+        assert_eq!(new_one(&begun, after(minutes)), Err(NoSlot::Busy(1)));
+    }
+    slots.release(&at("renewed", B, Type::Reconcile, State::Succeeded), after(14));
+    let wants = [Arc::new(shoot("renewed", B))];
+    assert_eq!(slots.reserve(&wants[0], B, None, &wants, after(15)), Ok(()));
+    assert_eq!(new_one(&begun, after(15)), Err(NoSlot::Busy(1)));
+    assert_eq!(new_one(&begun, after(17)), Ok(()), "14 minutes count");
+    // A user has edited the Shoot. Only a user changes the generation.
+    let mut edited = Shoot::clone(&begun[0]);
+    let status = edited.status.get_or_insert_default();
+    status.migration.get_or_insert_default().generation = 2;
+    assert_eq!(new_one(&[Arc::new(edited)], after(17)), Err(NoSlot::Busy(1)));
+}
+
+/// Security: a hostile source does not begin approved moves, and gets a new approval half a minute after each
+/// withdrawal.
+#[test]
+fn a_move_whose_approvals_have_used_up_the_time_comes_last() {
+    let (slots, mut now) = (MigrationSlots::new(1), Timestamp::UNIX_EPOCH);
+    let approved = at("idle", B, Type::Reconcile, State::Succeeded);
+    for _ in 0..6 {
+        assert!(!slots.is_withdrawn(&approved, now));
+        now += BEGUN_WITHIN + SignedDuration::from_secs(1);
+        assert!(slots.is_withdrawn(&approved, now));
+        slots.release(&approved, now);
+        now += WITHDRAWN_FOR;
+    }
+    let known = [waiting("idle", 1), waiting("next", 2)];
+    let reserve = |shoot: &Shoot, known: &[Arc<Shoot>]| slots.reserve(shoot, B, None, known, now);
+    assert_eq!(reserve(&known[0], &known), Err(NoSlot::LeftToOthers(0)));
+    assert_eq!(slots.next(B, &known)[0].name_any(), "next");
+    assert_eq!(reserve(&known[1], &known), Ok(()));
+    slots.cancel(&known[1]);
+    assert_eq!(reserve(&known[0], &known[..1]), Ok(()), "no other shoot waits");
+    slots.cancel(&known[0]);
+    // The present approval ends soon. Without a slot, a source would collect approvals.
+    assert_eq!(reserve(&shoot("new", B), &[approved]), Err(NoSlot::Busy(1)));
+    assert_eq!(reserve(&shoot("new", B), &[on_the_way("idle")]), Ok(()));
+}
+
 /// Security: a hostile source collects approvals, and hands over all shoots at once.
 #[test]
 fn an_approval_that_its_source_does_not_begin_is_withdrawn() {
@@ -170,7 +219,7 @@ fn an_approval_that_its_source_does_not_begin_is_withdrawn() {
     }
     let late = BEGUN_WITHIN + SignedDuration::from_secs(1);
     assert!(slots.is_withdrawn(&approved, start + late));
-    slots.release(&approved);
+    slots.release(&approved, start + late);
     // Without approval, and with waiting shoots first.
     let without = shoot("collected", B);
     assert!(slots.is_withdrawn(&without, start + late));
@@ -445,6 +494,6 @@ fn the_last_room_of_a_seed_is_given_once() {
     assert_eq!(reserve("one"), Ok(()));
     assert_eq!(reserve("one"), Ok(()), "the shoot has the room already");
     assert_eq!(reserve("two"), Err(NoSlot::Full { room: 2, taken: 2 }));
-    slots.release(&shoot("one", B));
+    slots.release(&shoot("one", B), now);
     assert_eq!(reserve("two"), Ok(()));
 }

@@ -3,9 +3,10 @@
 //!
 //! The waiting shoots have one total order. The first shoot is the shoot
 //!
-//! 1. of a project that has less than half of the slots, or no slot;
-//! 2. then of a source that has less than half of the slots;
-//! 3. then of the project whose last move to the destination ended first.
+//! 1. whose move has not used up its time with an approval;
+//! 2. then of a project that has less than half of the slots, or no slot;
+//! 3. then of a source that has less than half of the slots;
+//! 4. then of the project whose last move to the destination ended first.
 //!
 //! A shoot leaves a free slot to each waiting shoot that comes first and has a valid claim ([`SlotClaims`]).
 //! An order has no circle, so at least one of the waiting shoots may take a free slot. The project counts
@@ -40,40 +41,50 @@ impl MoveOrigin {
     }
 }
 
-/// The shoots on the way to a destination, and the shoots that wait for a slot, each by uid.
+/// The shoots on the way to a destination, the shoots that wait for a slot, and the shoots whose moves have
+/// used up their time, each by uid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotDemand<'a> {
     pub(super) destination: &'a str,
     pub(super) at_most: usize,
     pub(super) holders: &'a HashMap<String, MoveOrigin>,
     pub(super) waiting: &'a HashMap<String, MoveOrigin>,
+    pub(super) used_up: &'a HashSet<String>,
 }
 
 /// The position of a shoot in the order. The lower rank comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SlotRank {
+    is_used_up: bool,
     project_has_share: bool,
     source_has_share: bool,
     last_move: Option<Timestamp>,
 }
 
 impl SlotDemand<'_> {
-    /// Whether a shoot of this origin leaves a free slot to a waiting shoot of a different source or project.
-    pub(super) fn leaves_slot(&self, asks: &MoveOrigin, turns: &ProjectTurns, now: Timestamp) -> bool {
-        let own = self.rank(asks, turns);
+    /// Whether the shoot leaves a free slot to a waiting shoot that comes first.
+    pub(super) fn leaves_slot(
+        &self,
+        uid: &str,
+        origin: &MoveOrigin,
+        turns: &ProjectTurns,
+        now: Timestamp,
+    ) -> bool {
+        let own = self.rank(uid, origin, turns);
         self.waiting
             .iter()
-            .any(|(uid, waits)| turns.claims.is_valid(uid, now) && self.rank(waits, turns) < own)
+            .any(|(other, waits)| turns.claims.is_valid(other, now) && self.rank(other, waits, turns) < own)
     }
 
-    /// Equal for all shoots of the same project and source.
-    fn rank(&self, origin: &MoveOrigin, turns: &ProjectTurns) -> SlotRank {
+    /// Equal for all shoots of the same project and source that have not used up their time.
+    fn rank(&self, uid: &str, origin: &MoveOrigin, turns: &ProjectTurns) -> SlotRank {
         let held_by_project = self
             .holders
             .values()
             .filter(|held| held.project == origin.project);
         let held_by_source = self.holders.values().filter(|held| held.source == origin.source);
         SlotRank {
+            is_used_up: self.used_up.contains(uid),
             project_has_share: held_by_project.count() >= (self.at_most / 2).max(1),
             source_has_share: held_by_source.count() >= self.at_most.div_ceil(2),
             last_move: turns.last_move(self.destination, &origin.project),
