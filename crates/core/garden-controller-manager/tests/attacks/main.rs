@@ -184,6 +184,7 @@ testkit::scenarios! {
         a_refused_quota_stops_no_project,
     },
     fairness::{
+        a_withdrawn_certificate_holds_no_seat,
         no_user_waits_for_few_seats, requests_of_the_suite_have_levels_of_their_own,
         writes_of_the_suite_wait_for_no_watch_of_a_member,
     },

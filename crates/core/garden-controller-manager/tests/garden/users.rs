@@ -3,7 +3,7 @@
 use anyhow::Result;
 use api::{constants::seed_user, gardencore::SecretBinding};
 use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
-use kube::Client;
+use kube::{Client, Config, config::KubeConfigOptions};
 use serde_json::{Value, json};
 
 use super::Garden;
@@ -86,6 +86,17 @@ impl Garden {
     /// A client of this user, in these groups.
     pub async fn client(&self, user: &str, groups: &[&str]) -> Client {
         self.plane.client(user, groups).await.unwrap()
+    }
+
+    /// The same, for a test that expects status 429: by default, a client repeats such a request for minutes.
+    pub async fn client_without_retries(&self, user: &str, groups: &[&str]) -> Client {
+        let kubeconfig = self.plane.kubeconfig(user, groups).unwrap();
+        let options = KubeConfigOptions::default();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .unwrap();
+        config.default_retry = false;
+        Client::try_from(config).unwrap()
     }
 
     /// A user who may create bindings in this namespace, and may read Secrets in it, but in no other
