@@ -67,10 +67,6 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "krew is a program of third parties",
     ),
     (
-        r#"kubectl auth can-i patch seeds --as="$user" --as-group=gardener.cloud:system:seeds --as-group=system:authenticated"#,
-        "kubectl fails with the expected answer",
-    ),
-    (
         r#"kubectl -n "$namespace" get secret "$1" -o json |"#,
         "it is a line of a function",
     ),
