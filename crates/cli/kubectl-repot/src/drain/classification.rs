@@ -20,6 +20,8 @@ pub(super) enum Share {
     Moving(String),
     /// The shoot cannot move now, with the reason.
     LeftOut(String),
+    /// The caller leaves the shoot out.
+    Excluded,
 }
 
 /// The share of the shoot in a drain of seed `from`. `None`: the drain does not concern the shoot. No seed

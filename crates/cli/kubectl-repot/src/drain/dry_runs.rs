@@ -69,6 +69,7 @@ pub(super) async fn plan(
     let Survey {
         shoots,
         mut destinations,
+        ..
     } = survey;
     let (mut work, mut left_out, mut to_move) = (Vec::new(), Vec::new(), Vec::new());
     for (shoot, share) in shoots {
@@ -79,6 +80,10 @@ pub(super) async fn plan(
                 is_under_way: true,
             }),
             Share::LeftOut(why) => left_out.push(ShootOutcome::new(&shoot, None, MoveResult::LeftOut, &why)),
+            Share::Excluded => {
+                let outcome = ShootOutcome::new(&shoot, None, MoveResult::Excluded, "--exclude");
+                left_out.push(outcome);
+            }
             Share::ToMove => to_move.push(shoot),
         }
     }

@@ -45,7 +45,8 @@ use crate::{
 
 /// Shows the plan, asks for the approval, cordons the seed, and moves the shoots. A refused move is reported,
 /// and the drain goes on. After a failed move no further move of the project is requested, and after failed
-/// moves of two projects no move at all.
+/// moves of two projects no move at all. Shoots that the caller leaves out are no obstacle. A repeated drain
+/// of a seed without further shoots changes nothing and needs no approval.
 pub async fn drain(
     session: &Session,
     request: DrainRequest<'_>,
@@ -53,20 +54,22 @@ pub async fn drain(
     report: Report<'_>,
 ) -> Result<Answer, Failure> {
     let survey = Box::pin(survey::survey(session, request, report)).await?;
+    let is_cordoned = survey.is_cordoned;
     let (plan, work) = Box::pin(dry_runs::plan(session, request, survey, report)).await?;
     let text = plan.render();
-    if work.is_empty() {
+    if work.is_empty() && has_obstacle(&plan.left_out) {
         let hint = format!(
             "Nothing was changed: no shoot of seed {} can be moved now.\n",
             request.from
         );
         let json = json!({"plan": plan, "requested": false, "shoots": []});
-        return Ok(Answer::new(format!("{text}{hint}"), &json).with_obstacles(!plan.left_out.is_empty()));
+        return Ok(Answer::new(format!("{text}{hint}"), &json).with_obstacles(true));
     }
-    if request.approval.is_some() {
+    let is_done = work.is_empty() && is_cordoned;
+    if is_done || request.approval.is_some() {
         report(text.trim_end());
     }
-    if !is_approved(&text, request.from, request.approval, prompt)? {
+    if !is_done && !is_approved(&text, request.from, request.approval, prompt)? {
         let text = format!("{text}Nothing was changed: approve the drain with --yes\n");
         let json = json!({"plan": plan, "requested": false, "shoots": []});
         return Ok(Answer::new(text, &json).with_obstacles(true));
@@ -76,8 +79,11 @@ pub async fn drain(
     let mut outcomes = plan.left_out.clone();
     outcomes.extend(Box::pin(execution::carry_out(session, request, work, report)).await);
     outcomes.extend(Box::pin(execution::newcomers(session, request.from, &outcomes)).await?);
-    let is_incomplete = outcomes.iter().any(|outcome| !outcome.result.has_left());
     let text = outcome::render_outcomes(request.from, &outcomes);
-    let json = json!({"plan": plan, "requested": true, "shoots": outcomes});
-    Ok(Answer::new(text, &json).with_obstacles(is_incomplete))
+    let json = json!({"plan": plan, "requested": !plan.moves.is_empty(), "shoots": outcomes});
+    Ok(Answer::new(text, &json).with_obstacles(has_obstacle(&outcomes)))
+}
+
+fn has_obstacle(outcomes: &[ShootOutcome]) -> bool {
+    outcomes.iter().any(|outcome| outcome.result.is_obstacle())
 }

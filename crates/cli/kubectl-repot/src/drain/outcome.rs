@@ -15,6 +15,8 @@ pub enum MoveResult {
     Deleted,
     /// The shoot cannot move now, and was not touched.
     LeftOut,
+    /// The caller leaves the shoot out.
+    Excluded,
     /// The move was refused, and has not begun.
     Refused,
     /// The move has begun and has failed, or did not end within the bound.
@@ -28,6 +30,13 @@ impl MoveResult {
     #[must_use]
     pub fn has_left(self) -> bool {
         matches!(self, Self::Moved | Self::Deleted)
+    }
+
+    /// Whether the drain is not complete because of the shoot. The caller accepts that a shoot of `--exclude`
+    /// stays on the seed.
+    #[must_use]
+    pub fn is_obstacle(self) -> bool {
+        !self.has_left() && self != Self::Excluded
     }
 }
 
@@ -62,7 +71,7 @@ impl ShootOutcome {
     pub(super) fn row(&self) -> Vec<String> {
         let label = match self.result {
             MoveResult::Moved | MoveResult::Deleted => "",
-            MoveResult::LeftOut => "left out: ",
+            MoveResult::LeftOut | MoveResult::Excluded => "left out: ",
             MoveResult::Refused => "refused: ",
             MoveResult::Failed => "failed: ",
             MoveResult::NotRequested => "not requested: ",
@@ -75,15 +84,23 @@ impl ShootOutcome {
 /// The results as text.
 pub(super) fn render_outcomes(from: &str, outcomes: &[ShootOutcome]) -> String {
     let rows: Vec<Vec<String>> = outcomes.iter().map(ShootOutcome::row).collect();
-    let left = outcomes
-        .iter()
-        .filter(|outcome| outcome.result.has_left())
-        .count();
-    let rest = outcomes.len() - left;
+    let count = |is_counted: fn(MoveResult) -> bool| {
+        let counted = outcomes.iter().filter(|outcome| is_counted(outcome.result));
+        counted.count()
+    };
+    let rest = count(MoveResult::is_obstacle);
+    let excluded = count(|result| result == MoveResult::Excluded);
     // A former seed that is switched off before the end of the clean-up takes no shoot back.
     let (end, advice) = if rest == 0 {
         let advice = " Switch the seed off only when no Shoot has the seed in status.formerSeeds.";
-        (format!("Seed {from} is drained"), advice)
+        let end = if excluded == 0 {
+            format!("Seed {from} is drained")
+        } else {
+            format!(
+                "Seed {from} is drained except for {excluded} shoots of --exclude, which are down while the seed is off"
+            )
+        };
+        (end, advice)
     } else {
         let end =
             format!("{rest} shoots have not left seed {from}: remove the causes, and repeat the command");
@@ -125,5 +142,24 @@ mod tests {
             "{some}"
         );
         assert!(!some.contains("status.formerSeeds"), "{some}");
+    }
+
+    /// A repeated drain finds no shoot, or finds only shoots that the caller leaves out.
+    #[test]
+    fn a_seed_without_further_shoots_is_drained() {
+        let none = render_outcomes("a", &[]);
+        assert!(none.starts_with("Seed a is drained. The seed stays"), "{none}");
+        let kept = outcome("one", MoveResult::Excluded, "--exclude");
+        assert!(!kept.result.is_obstacle() && !kept.result.has_left());
+        let text = render_outcomes("a", std::slice::from_ref(&kept));
+        assert!(
+            text.contains(
+                "garden-dev/one   left out: --exclude\nSeed a is drained except for 1 shoots of --exclude"
+            ),
+            "{text}"
+        );
+        let failed = outcome("two", MoveResult::Failed, "the bucket refuses");
+        let some = render_outcomes("a", &[kept, failed]);
+        assert!(some.contains("1 shoots have not left seed a"), "{some}");
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Survey {
     pub(super) shoots: Vec<(Shoot, Share)>,
     /// The destinations with the room.
     pub(super) destinations: Vec<Destination>,
+    /// Whether the source is closed to new shoots.
+    pub(super) is_cordoned: bool,
 }
 
 /// Reads the state of the garden. Shoots that do not count, and names that leave no shoot out, are reported.
@@ -81,10 +83,14 @@ pub(super) async fn survey(
     // After the count: a shoot on the way arrives, whether or not the drain waits for the shoot.
     for (shoot, share) in &mut shoots {
         if is_excluded(shoot, request.excluded) {
-            *share = Share::LeftOut("--exclude".to_owned());
+            *share = Share::Excluded;
         }
     }
-    Ok(Survey { shoots, destinations })
+    Ok(Survey {
+        shoots,
+        destinations,
+        is_cordoned: source.spec.is_cordoned(),
+    })
 }
 
 fn with_share(shoots: Vec<Shoot>, from: &str) -> impl Iterator<Item = (Shoot, Share)> {

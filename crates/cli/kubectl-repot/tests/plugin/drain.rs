@@ -271,6 +271,32 @@ pub async fn a_drain_without_an_approval_changes_nothing(fixture: &Fixture) -> R
     let unknown = drain(&fixture.session, request("kept", &ghost, None), &refuses, &silent);
     let failure = Box::pin(unknown).await.unwrap_err();
     assert_eq!(failure.to_string(), "no Seed has the name ghost");
+    an_empty_seed_is_drained(fixture).await
+}
+
+/// The moves of an interrupted drain have ended, or the seed has never had a shoot.
+async fn an_empty_seed_is_drained(fixture: &Fixture) -> Result<()> {
+    let to = ["kept".to_owned()];
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let seeds: Api<Seed> = Api::all(fixture.client.clone());
+    // A cordoned seed needs no approval.
+    for (approval, is_drained) in [(None, false), (Some("spare"), true), (None, true)] {
+        let drained = drain(
+            &fixture.session,
+            request("spare", &to, approval),
+            &nobody,
+            &silent,
+        );
+        let answer = Box::pin(drained).await?;
+        assert_eq!(!answer.has_obstacles, is_drained, "{}", answer.text);
+        assert_eq!(
+            answer.text.contains("Seed spare is drained"),
+            is_drained,
+            "{}",
+            answer.text
+        );
+        assert_eq!(seeds.get("spare").await?.spec.is_cordoned(), is_drained);
+    }
     Ok(())
 }
 
@@ -304,7 +330,7 @@ pub async fn a_failing_move_holds_no_lane_of_a_repeated_drain(fixture: &Fixture)
     acted?;
     let answer = answer?;
     let outcomes = answer.json["shoots"].as_array().unwrap();
-    for (name, result) in [("jam", "Moved"), ("queued", "Moved"), ("apart", "LeftOut")] {
+    for (name, result) in [("jam", "Moved"), ("queued", "Moved"), ("apart", "Excluded")] {
         let outcome = outcomes.iter().find(|outcome| outcome["shoot"] == name).unwrap();
         assert_eq!(outcome["result"], result, "{}", answer.text);
     }
@@ -435,15 +461,22 @@ async fn a_drain_without_any_answer_fails(fixture: &Fixture, to: &[String]) -> R
         failure.contains("no dry run of 1 was answered") && failure.contains("removed without an answer"),
         "{failure}"
     );
-    // All shoots of a namespace are left out, so the garden is not asked.
+    // All shoots of a namespace are left out on purpose, so the garden is not asked. The seed is cordoned, so
+    // that no approval is needed.
     let excluded = ["garden-dev/*".to_owned()];
     let request = DrainRequest {
         excluded: &excluded,
+        approval: None,
         ..request
     };
     let nothing = Box::pin(drain(&fixture.session, request, &nobody, &silent)).await?;
     assert!(
-        nothing.has_obstacles && nothing.text.contains("left out: --exclude"),
+        !nothing.has_obstacles && nothing.text.contains("left out: --exclude"),
+        "{}",
+        nothing.text
+    );
+    assert!(
+        nothing.text.contains("Seed beset is drained except for"),
         "{}",
         nothing.text
     );
