@@ -62,6 +62,9 @@ const NOTHING_LEFT: &[&str] =
 /// The request of a takeover in a single write.
 const REQUEST_OF_TAKEOVER: &str = r#"kubectl -n garden-dev patch shoot demo --type merge -p '{"metadata":{"annotations":{"shoot.gardener.cloud/force-restore":"true"}},"spec":{"seedName":"seed-b"}}'"#;
 
+/// The same request with the statement that the old seed is off.
+const STATEMENT_OF_TAKEOVER: &str = r#"kubectl -n garden-dev patch shoot demo --type merge -p '{"metadata":{"annotations":{"shoot.gardener.cloud/force-restore":"source-is-off"}},"spec":{"seedName":"seed-b"}}'"#;
+
 /// What a command must leave in the Shoot, and where. The first ones are those of the runbook for a dead
 /// seed.
 const LEAVES: &[(&str, &str, &str)] = &[
@@ -76,6 +79,12 @@ const LEAVES: &[(&str, &str, &str)] = &[
         "true",
     ),
     (REQUEST_OF_TAKEOVER, "/spec/seedName", "seed-b"),
+    (
+        STATEMENT_OF_TAKEOVER,
+        "/metadata/annotations/shoot.gardener.cloud~1force-restore",
+        "source-is-off",
+    ),
+    (STATEMENT_OF_TAKEOVER, "/spec/seedName", "seed-b"),
     (
         "kubectl -n garden-dev annotate --overwrite shoot demo shoot.gardener.cloud/force-restore=source-is-off",
         "/metadata/annotations/shoot.gardener.cloud~1force-restore",
@@ -252,7 +261,8 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     let garden = &clusters.at_garden;
     let copies = text.contains("accept-loss=");
     let applies = text.contains("--field-manager=seed-name");
-    if text.contains("patch shoot demo") || text.contains("renew-ownership") || copies || applies {
+    let forces = text.contains("shoot demo shoot.gardener.cloud/force-restore=");
+    if text.contains("patch shoot demo") || text.contains("renew-ownership") || copies || applies || forces {
         // The same command stands on several pages; each begins with a shoot that has not moved. Only such a
         // shoot gets a new epoch.
         former_shoot_goes(garden).await?;
@@ -333,6 +343,9 @@ async fn prepare_state(garden: &Desk, text: &str) -> Result<()> {
     }
     if text.contains("--overwrite shoot demo shoot.gardener.cloud/force-restore=true") {
         states::a_move_is_wanted(garden).await?;
+    }
+    if text.contains("shoot demo shoot.gardener.cloud/force-restore=source-is-off") {
+        states::a_seed_claims_the_shoot(garden).await?;
     }
     if text.contains(r#""phase":"Claiming""#) {
         states::a_claim_is_recorded(garden).await?;

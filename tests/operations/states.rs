@@ -176,6 +176,14 @@ pub async fn a_claim_is_recorded(garden: &Desk) -> Result<()> {
     patch_status(garden, "merge", &status, "a claim").await
 }
 
+/// A seed waits for the fence of the former seed.
+pub async fn a_seed_claims_the_shoot(garden: &Desk) -> Result<()> {
+    a_claim_is_recorded(garden).await?;
+    let ownership = json!({"phase": "Claiming", "chain": null, "drained": null});
+    let status = json!({"status": {"ownership": ownership}});
+    patch_status(garden, "merge", &status, "a claim of a seed").await
+}
+
 /// The user wants a move, and an operator forces the move.
 pub async fn a_move_is_wanted(garden: &Desk) -> Result<()> {
     let wanted = r#"{"spec":{"seedName":"seed-b"}}"#;
