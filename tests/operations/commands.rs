@@ -51,6 +51,12 @@ const SHOWS_NOTHING: &[&str] = &[
     // The namespaces of projects and of control planes here have no labels.
     "kubectl get namespaces -l project.gardener.cloud/name -L pod-security.kubernetes.io/enforce",
     "kubectl get namespaces -l gardener.cloud/role=shoot",
+    // Deployments here have no Pods.
+    "kubectl -n garden-exposure get pods -l app.kubernetes.io/name=edge -o wide",
+    "kubectl -n garden get pods",
+    "kubectl -n shoot--dev--demo get pods -o wide",
+    // The gardenlet, which does not run here, answers the dry run.
+    r#"kubectl -n garden-dev get shoot demo -o jsonpath='{.status.conditions[?(@.type=="ZoneIsolationDryRun")].message}{"\n"}'"#,
     // The gardenlet, which does not run here, writes the room of the seed.
     "kubectl get seed seed-b -o jsonpath='{.status.allocatable.shoots}'",
 ];

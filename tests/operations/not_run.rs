@@ -76,12 +76,36 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "logs are read from a kubelet",
     ),
     (
-        "kubectl -n garden port-forward deployment/garden-controller-manager 2728:2728 & sleep 2; curl -s localhost:2728/readyz; kill $!",
+        "kubectl -n garden logs deployment/garden-controller-manager --tail=100",
+        "logs are read from a kubelet",
+    ),
+    (
+        "kubectl -n garden port-forward pod/NAME 2728:2728 & sleep 2; curl -s localhost:2728/readyz; kill $!",
         "a port is forwarded by a kubelet",
     ),
     (
         r#"kubectl cordon -l "topology.kubernetes.io/zone=$zone""#,
         "the servers here have no Nodes",
+    ),
+    (
+        r#"kubectl uncordon -l "topology.kubernetes.io/zone=$zone""#,
+        "the servers here have no Nodes",
+    ),
+    (
+        "kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        "the servers here have no Nodes",
+    ),
+    (
+        "kubectl taint node NODE node.kubernetes.io/out-of-service-",
+        "the servers here have no Nodes",
+    ),
+    (
+        "kubectl get rolebindings,clusterrolebindings -A -o wide | grep AUTHOR",
+        "the operator names the author",
+    ),
+    (
+        "kubectl -n NAMESPACE delete pod NAME",
+        "Deployments here have no Pods",
     ),
     (
         r#"kubectl -n kube-system exec "etcd-$node" -- etcdctl --command-timeout=10m \"#,
