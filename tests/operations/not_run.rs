@@ -47,6 +47,18 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "they are pods of a shoot with nodes",
     ),
     (
+        r#"helm get values seed -n garden -o yaml | diff - "$values/$seed.values.yaml""#,
+        "diff fails where the files differ",
+    ),
+    (
+        r#"helm get values seed -n garden -o yaml >"$values/$seed.values.yaml""#,
+        "the folder has the examples of the documentation, which the command writes over",
+    ),
+    (
+        r#"helm get values garden -n garden -o yaml >"$values/garden.values.yaml""#,
+        "the folder has the examples of the documentation, which the command writes over",
+    ),
+    (
         r#"helm get values seed -n garden --revision "$revision""#,
         "the operator chooses the revision",
     ),
