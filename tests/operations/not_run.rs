@@ -116,7 +116,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "the operator names the author",
     ),
     (
-        "kubectl -n NAMESPACE delete pod NAME",
+        "kubectl -n NAMESPACE delete pod NAME --wait=false",
         "Deployments here have no Pods",
     ),
     (
