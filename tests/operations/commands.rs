@@ -52,7 +52,6 @@ const SHOWS_NOTHING: &[&str] = &[
     "kubectl get namespaces -l project.gardener.cloud/name -L pod-security.kubernetes.io/enforce",
     "kubectl get namespaces -l gardener.cloud/role=shoot",
     // Deployments here have no Pods.
-    "kubectl -n garden-exposure get pods -l app.kubernetes.io/name=edge -o wide",
     "kubectl -n garden get pods",
     "kubectl -n shoot--dev--demo get pods -o wide",
     // The gardenlet, which does not run here, answers the dry run.
