@@ -406,6 +406,7 @@ async fn start(
         shutdown,
         heartbeat: Heartbeat::default(),
         move_traces: MoveTraces::default(),
+        certificate_expiry: None,
     });
     processes.spawn(gardenlet::controller_installation::run(Arc::clone(&of_seed)));
     Ok((of_garden, of_seed))
