@@ -161,6 +161,7 @@ impl RunningSeed {
             metrics: process.metrics.clone(),
             shutdown: process.shutdown.clone(),
             heartbeat: Heartbeat::default(),
+            certificate_expiry: None,
             move_traces,
         };
         let (name, names, mut running) = (self.name, names.to_vec(), JoinSet::new());

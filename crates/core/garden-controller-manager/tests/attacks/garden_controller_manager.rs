@@ -14,7 +14,7 @@ use k8s_openapi::api::{
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -227,8 +227,13 @@ pub async fn it_changes_no_owners_and_no_credentials(garden: &Garden) {
         );
     }
     // A BackupBucket has no owners, and the process removes those of a hostile gardenlet.
+    // The owner exists, so that the garbage collector leaves the bucket alone.
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let uid = namespaces.get(NAMESPACE).await.unwrap().uid();
+    let existing = json!({"apiVersion": "v1", "kind": "Namespace", "name": NAMESPACE, "uid": uid});
+    let planted = json!({"metadata": {"ownerReferences": [existing]}});
     let administrators: Api<BackupBucket> = Api::all(garden.administrator());
-    allowed(garden.patch(&administrators, "owned", changed).await);
+    allowed(garden.patch(&administrators, "owned", planted).await);
     allowed(try_patch(&buckets, "owned", &orphaned).await);
     // As after an edit of the Seed.
     let mut renamed = reference("seed-seed-a");

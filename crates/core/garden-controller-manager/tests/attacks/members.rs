@@ -126,16 +126,16 @@ pub async fn a_member_names_no_owner_of_the_garden(garden: &Garden) {
         json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "name": "x", "uid": "u",
             "blockOwnerDeletion": true})
     };
-    let owned = |kind: &str| -> ConfigMap {
+    let config_with = |kind: &str| -> ConfigMap {
         let metadata =
             json!({"name": "owned", "finalizers": ["example.org/kept"], "ownerReferences": [owner(kind)]});
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     };
-    garden::until_allowed(|| garden::try_create(&configs, owned("Shoot"))).await;
-    garden::until_refused(|| garden::try_create(&configs, owned("Seed"))).await;
+    garden::until_allowed(|| garden::try_create(&configs, config_with("Shoot"))).await;
+    garden::until_refused(|| garden::try_create(&configs, config_with("Seed"))).await;
     let words = "as an owner of ConfigMap";
     for kind in ["Seed", "Project", "CloudProfile", "BackupBucket"] {
-        refused(garden::try_create(&configs, owned(kind)).await, words);
+        refused(garden::try_create(&configs, config_with(kind)).await, words);
     }
     let params = PostParams::default();
     let created = configs.create(&params, &garden::config_map("unowned", 1)).await;
@@ -144,7 +144,7 @@ pub async fn a_member_names_no_owner_of_the_garden(garden: &Garden) {
     refused(garden.patch(&configs, "unowned", added).await, words);
     // An owner from before the policy.
     let administrators: Api<ConfigMap> = garden.admin(NAMESPACE);
-    let mut early = owned("Seed");
+    let mut early = config_with("Seed");
     early.metadata.name = Some("owned-early".to_owned());
     allowed(administrators.create(&params, &early).await.map(drop));
     let released = json!({"metadata": {"finalizers": null, "labels": {"x": "y"}}});

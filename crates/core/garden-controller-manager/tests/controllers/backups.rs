@@ -7,7 +7,7 @@ use api::{
     },
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
 };
-use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams},
@@ -138,8 +138,11 @@ pub async fn are_named_by_the_garden(garden: &Garden) {
     allowed(garden.patch(&seeds, "seed-of-backups", other).await);
     until(&buckets, &uid, |bucket| bucket.spec.provider_config.is_some()).await;
     // The garbage collector would delete a bucket whose owner does not exist.
-    let missing = json!({"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "none"});
-    let planted = json!({"metadata": {"ownerReferences": [missing]}});
+    // The owner of this test exists, so that the bucket stays until the controller has removed the owner.
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let namespace_uid = namespaces.get(NAMESPACE).await.unwrap().uid();
+    let existing = json!({"apiVersion": "v1", "kind": "Namespace", "name": NAMESPACE, "uid": namespace_uid});
+    let planted = json!({"metadata": {"ownerReferences": [existing]}});
     allowed(garden.patch(&buckets, &uid, planted).await);
     until(&buckets, &uid, |bucket| bucket.owner_references().is_empty()).await;
 
