@@ -78,6 +78,16 @@ fn pods(objects: &[Value]) -> impl Iterator<Item = (String, &Value)> {
     })
 }
 
+/// The Deployments of a variant. Without Deployments, a test of all Deployments could not fail.
+fn deployments<'a>(chart: &str, objects: &'a [Value]) -> Vec<&'a Value> {
+    let found: Vec<&Value> = objects
+        .iter()
+        .filter(|object| object["kind"] == "Deployment")
+        .collect();
+    assert!(!found.is_empty(), "{chart}: no Deployment is rendered");
+    found
+}
+
 /// The missing hardening of a pod.
 fn gaps_of_pod(pod: &Value) -> Vec<String> {
     let mut gaps = Vec::new();
@@ -208,7 +218,7 @@ async fn no_container_has_more_power_over_its_node_than_it_needs() {
 #[tokio::test]
 async fn several_processes_are_not_drained_at_once_and_a_single_one_blocks_no_drain() {
     for (chart, objects) in everything().await {
-        for object in objects.iter().filter(|object| object["kind"] == "Deployment") {
+        for object in deployments(chart, &objects) {
             let labels = &object["spec"]["selector"];
             let same_place =
                 |budget: &&Value| budget["metadata"]["namespace"] == object["metadata"]["namespace"];
@@ -243,7 +253,7 @@ async fn control_planes_reach_no_health_port_of_a_seed() {
         if chart == "garden" {
             continue;
         }
-        for object in objects.iter().filter(|object| object["kind"] == "Deployment") {
+        for object in deployments(chart, &objects) {
             let name = &object["metadata"]["name"];
             let policy = objects.iter().find(|policy| {
                 policy["kind"] == "NetworkPolicy"
@@ -273,7 +283,7 @@ async fn control_planes_reach_no_health_port_of_a_seed() {
 #[tokio::test]
 async fn pods_of_a_process_prefer_different_nodes() {
     for (chart, objects) in everything().await {
-        for object in objects.iter().filter(|object| object["kind"] == "Deployment") {
+        for object in deployments(chart, &objects) {
             let affinity = &object["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"];
             let term = &affinity["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"];
             let name = &object["metadata"]["name"];
