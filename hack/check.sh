@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+refuse_registry
 
 hack/packages.sh protobuf-compiler shellcheck python3-venv prometheus jq
 failed=()

@@ -12,6 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+refuse_registry
 # Tests append the time of each wait to this file (docs/understand/testing.md). A test runs in the folder of its package.
 [ -z "${REPOT_WAITS:-}" ] || { REPOT_WAITS=$(realpath -m -- "$REPOT_WAITS"); export REPOT_WAITS; }
 # Tests that only the set `all` has: what they show, another test shows too, or they show it longer.

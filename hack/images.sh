@@ -11,6 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+[ -n "${REPOT_PULLED:-}" ] || refuse_registry
 . hack/images/store.sh
 . hack/images/crates.sh
 

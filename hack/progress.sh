@@ -8,6 +8,11 @@ say() { printf '[%ss] %s\n' "$SECONDS" "$*" >&2; }
 # fail TEXT…: the closing line of a script that could not do its work; says what to do.
 fail() { printf '[%ss] %s: %s\n' "$SECONDS" "$SCRIPT_NAME" "$*" >&2; exit 1; }
 
+# refuse_registry: for scripts that compile. With REPOT_REGISTRY, hack/env.sh neither looks for compilers nor names the target.
+refuse_registry() {
+  [ -z "${REPOT_REGISTRY:-}" ] || fail "REPOT_REGISTRY is for make demo and make demo-down alone: unset the variable"
+}
+
 # PAUSE seconds lie between two lines about the same work, so that no reader waits for more than 15 s for a sign of life.
 PAUSE=12
 

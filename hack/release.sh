@@ -9,6 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+refuse_registry
 . hack/images/crates.sh
 . hack/release/oci.sh
 . hack/release/charts.sh

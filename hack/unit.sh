@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
+refuse_registry
 
 # How long these tests may take once they are built.
 LIMIT=300

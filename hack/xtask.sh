@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
+. hack/progress.sh
+refuse_registry
 # The page and the check of rights render the charts.
 case ${1:-} in rights | generate) hack/tools.sh helm ;; esac
 cargo build --quiet --workspace --bin xtask --test generated

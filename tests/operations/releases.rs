@@ -166,19 +166,43 @@ async fn a_demonstration_is_pulled_completely_or_refused() {
                     kind\nv1.2.3\nregistry.example.org/demo/node:v1.0.0\n";
     assert_eq!(said.out, expected, "{}", said.err);
     for (missing, sentence) in [
-        ("files", "registry.example.org has no demonstration v1.0.0"),
-        (
-            "tunnel",
-            "registry.example.org/demo/tunnel:v1.0.0 could not be pulled",
-        ),
-        (
-            "node",
-            "registry.example.org/demo/node:v1.0.0 could not be pulled",
-        ),
+        ("files", "the registry has no demonstration v1.0.0"),
+        ("tunnel", "tunnel:v1.0.0 could not be pulled"),
+        ("node", "node:v1.0.0 could not be pulled"),
     ] {
         let said = pull(missing).await;
         assert!(!said.success, "{missing}: {said:?}");
         assert!(said.err.contains(sentence), "{missing}: {}", said.err);
+        // Logs of CI are public.
+        assert!(
+            !said.err.contains("registry.example.org"),
+            "{missing}: {}",
+            said.err
+        );
+    }
+}
+
+/// Runs the script `$1` with a registry. The first commands of a script fail.
+const WITH_REGISTRY: &str = r#"
+    mkdir repository
+    cp -r "$0/hack" "$0/Cargo.toml" repository/
+    for name in packages tools docker previous-release; do
+      printf '%s\n' '#!/bin/sh' 'exit 9' >"repository/hack/$name.sh"
+    done
+    export REPOT_CACHE=$PWD/cache REPOT_REGISTRY=registry.example.org
+    "repository/hack/$1.sh""#;
+
+/// With a registry, hack/env.sh looks for no compilers.
+#[tokio::test]
+async fn scripts_that_compile_refuse_the_registry_of_the_demonstration() {
+    let root = root().canonicalize().unwrap();
+    for script in ["check", "unit", "test", "images"] {
+        let desk = Desk::new().unwrap();
+        let args = ["-euc", WITH_REGISTRY, root.to_str().unwrap(), script];
+        let said = desk.run("bash", &args).await.unwrap();
+        assert!(!said.success, "{script}: {said:?}");
+        let refusal = "REPOT_REGISTRY is for make demo and make demo-down alone";
+        assert!(said.err.contains(refusal), "{script}: {}", said.err);
     }
 }
 
