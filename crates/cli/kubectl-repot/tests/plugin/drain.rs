@@ -1,6 +1,12 @@
 //! Seeds that are cordoned and drained.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Result;
 use api::{
@@ -25,6 +31,8 @@ use crate::fixture::{Fixture, SOON, object, operation, session, silent};
 
 /// The whole bound is waited for.
 const IMPATIENT: Duration = Duration::from_secs(2);
+/// Seconds of the next answer. The garden gives each answer a new time.
+static NEXT_SECOND: AtomicU64 = AtomicU64::new(0);
 
 pub async fn a_cordoned_seed_keeps_its_taints(fixture: &Fixture) -> Result<()> {
     let seeds: Api<Seed> = Api::all(fixture.client.clone());
@@ -132,7 +140,8 @@ pub async fn answer_dry_run_in(shoots: &Api<Shoot>, name: &str, seed: &str, may_
 }
 
 fn constraint(type_: &str, status: &str, reason: &str, message: &str) -> Value {
-    let time = "2026-01-01T00:00:00Z";
+    let second = NEXT_SECOND.fetch_add(1, Ordering::Relaxed);
+    let time = format!("2026-01-01T00:{:02}:{:02}Z", second / 60, second % 60);
     json!({"type": type_, "status": status, "reason": reason, "message": message,
         "lastTransitionTime": time, "lastUpdateTime": time})
 }
