@@ -1,9 +1,7 @@
 //! The share of a shoot in a drain: pure decisions.
 
-use std::cell::Cell;
-
 use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
-use placement::{Journey, is_half_created, is_move_wanted, is_released, journey};
+use placement::{Journey, approval, is_half_created, is_move_wanted, is_released, journey};
 use serde_json::json;
 
 use crate::{edit::Edit, failure::Failure, follow::Step, moves::arrival, terminal::one_line};
@@ -91,31 +89,31 @@ fn obstacle(shoot: &Shoot) -> Option<String> {
     holds_back.then(|| format!("{}: {}", constraint.reason, one_line(&constraint.message)))
 }
 
-/// Whether a requested move has only waited for a slot. Moves of a different project can hold the slots, so
-/// such a request shows no fault of the shoot or of a seed.
-#[derive(Debug, Default)]
-pub(super) struct SlotQueue {
-    waits: Cell<bool>,
-    was_approved: Cell<bool>,
+/// Whether the wait for the begin of the move ends. The result is `None` as soon as the garden has approved
+/// the move. A request that waits for a slot takes no time of the bound of the move.
+///
+/// # Errors
+/// The shoot cannot arrive any more ([`arrival`]).
+pub(super) fn judge_begin(shoot: Option<&Shoot>, to: &str) -> Result<Step<Option<MoveEnd>>, Failure> {
+    Ok(match judge_progress(shoot, to)? {
+        Step::Done(end) => Step::Done(Some(end)),
+        Step::Waiting(_) if shoot.is_some_and(has_begun) => Step::Done(None),
+        Step::Waiting(state) => Step::Waiting(state),
+    })
 }
 
-impl SlotQueue {
-    /// Records the present state of the Shoot.
-    pub(super) fn observe(&self, shoot: Option<&Shoot>) {
-        let status = shoot.and_then(|shoot| shoot.status.as_ref());
-        let constraint = status.and_then(|status| status.constraint(READY_FOR_MIGRATION));
-        self.waits.set(constraint.is_some_and(|constraint| {
-            constraint.status == ConditionStatus::False && constraint.reason == DESTINATION_SEED_BUSY
-        }));
-        if status.is_some_and(|status| status.migration.is_some()) {
-            self.was_approved.set(true);
-        }
-    }
+fn has_begun(shoot: &Shoot) -> bool {
+    approval(shoot).is_some() || journey(shoot) != Journey::Settled
+}
 
-    /// Whether the Shoot waits for a slot, and the garden has never approved the move.
-    pub(super) fn has_only_waited(&self) -> bool {
-        self.waits.get() && !self.was_approved.get()
-    }
+/// Whether a request waits for a slot. Moves of a different project can hold the slots, so such a request
+/// shows no fault of the shoot or of a seed.
+pub(super) fn waits_for_slot(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    let constraint = status.and_then(|status| status.constraint(READY_FOR_MIGRATION));
+    constraint.is_some_and(|constraint| {
+        constraint.status == ConditionStatus::False && constraint.reason == DESTINATION_SEED_BUSY
+    })
 }
 
 /// The edit that takes back a request for a move that has not begun and is not approved.

@@ -94,17 +94,39 @@ fn a_lasting_obstacle_ends_the_wait_and_a_queue_does_not() {
 #[test]
 fn a_request_that_was_never_approved_has_only_waited_for_a_slot() {
     let state = |more: &str| shoot("b", "a", "Reconcile Succeeded", more);
+    assert!(!waits_for_slot(&state("")), "the garden has not answered");
     let queued = state(&not_ready(DESTINATION_SEED_BUSY));
-    let queue = SlotQueue::default();
-    assert!(!queue.has_only_waited(), "the garden has not answered");
-    queue.observe(Some(&queued));
-    assert!(queue.has_only_waited());
-    queue.observe(Some(&state(&not_ready("DestinationSeedNotReady"))));
-    assert!(!queue.has_only_waited());
-    // The garden withdraws an approval that the source does not begin.
-    queue.observe(Some(&state(APPROVED)));
-    queue.observe(Some(&queued));
-    assert!(!queue.has_only_waited());
+    assert!(waits_for_slot(&queued));
+    assert!(!waits_for_slot(&state(&not_ready("DestinationSeedNotReady"))));
+}
+
+/// Otherwise the wait for a slot takes the time of the move, and a drain of large shoots fails by the queue.
+#[test]
+fn the_bound_of_a_move_begins_with_the_approval() {
+    let state = |more: &str| shoot("b", "a", "Reconcile Succeeded", more);
+    let approved_before = APPROVED.replace("destination: b", "destination: a");
+    for waits in [
+        state(""),
+        state(&not_ready(DESTINATION_SEED_BUSY)),
+        // The approval of the move that the shoot came by.
+        state(&approved_before),
+    ] {
+        assert!(matches!(judge_begin(Some(&waits), "b"), Ok(Step::Waiting(_))));
+    }
+    let leaving = shoot("b", "a", "Migrate Processing", "");
+    for begun in [state(APPROVED), leaving] {
+        assert_eq!(judge_begin(Some(&begun), "b"), Ok(Step::Done(None)));
+    }
+    let full = state(&not_ready("DestinationSeedFull"));
+    for (shoot, end) in [
+        (
+            Some(&full),
+            MoveEnd::Obstacle("DestinationSeedFull: why".to_owned()),
+        ),
+        (None, MoveEnd::Deleted),
+    ] {
+        assert_eq!(judge_begin(shoot, "b"), Ok(Step::Done(Some(end))));
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use placement::is_released;
 use tokio::time::Instant;
 
 use super::{
-    classification::{MoveEnd, SlotQueue, decide_withdrawal, judge_progress},
+    classification::{MoveEnd, decide_withdrawal, judge_begin, judge_progress, waits_for_slot},
     lanes::Lanes,
     outcome::{MoveResult, ShootOutcome},
     plan::{Work, expected_seconds},
@@ -28,7 +28,7 @@ use crate::{
     age::span,
     edit::edit,
     failure::Failure,
-    follow::{Report, follow},
+    follow::{Report, Step, follow},
     hint::command_line,
     moves::{fails_on_the_way, request_move, wait_for_arrival, wait_for_delay},
     session::Session,
@@ -261,22 +261,41 @@ impl Drain<'_> {
         Ok(Box::pin(withdrawal).await?.unchanged.is_none())
     }
 
-    /// A request that has only waited for a slot until the end of the bound meets an obstacle, and counts as
-    /// no failed move.
+    /// The bound counts for the wait for the approval, and again from the approval on. A request that waits
+    /// for a slot until the end of the bound meets an obstacle, and counts as no failed move.
     async fn wait(&self, work: &Work) -> Result<MoveEnd, Failure> {
+        let waits = Cell::new(false);
+        let begin = self.follow_move(work, |shoot| {
+            waits.set(shoot.is_some_and(waits_for_slot));
+            judge_begin(shoot, &work.to)
+        });
+        match Box::pin(begin).await {
+            Ok(None) => {}
+            Ok(Some(end)) => return Ok(end),
+            Err(Failure::Failed(why)) if waits.get() => return Ok(MoveEnd::Obstacle(why)),
+            Err(failure) => return Err(failure),
+        }
+        Box::pin(self.follow_move(work, |shoot| judge_progress(shoot, &work.to))).await
+    }
+
+    async fn follow_move<T>(
+        &self,
+        work: &Work,
+        check: impl Fn(Option<&Shoot>) -> Result<Step<T>, Failure>,
+    ) -> Result<T, Failure> {
         let namespace = work.shoot.namespace().unwrap_or_default();
         let name = work.shoot.name_any();
         let goal = format!("Shoot {namespace}/{name} on seed {}", work.to);
         let shoots = self.session.shoots(&namespace);
-        let queue = SlotQueue::default();
-        let waits = follow(shoots, &name, &goal, self.request.within, self.report, |shoot| {
-            queue.observe(shoot);
-            judge_progress(shoot, &work.to)
-        });
-        match Box::pin(waits).await {
-            Err(Failure::Failed(why)) if queue.has_only_waited() => Ok(MoveEnd::Obstacle(why)),
-            ended => ended,
-        }
+        Box::pin(follow(
+            shoots,
+            &name,
+            &goal,
+            self.request.within,
+            self.report,
+            check,
+        ))
+        .await
     }
 
     /// The rest of the duration follows from the moves of this drain.

@@ -3,10 +3,15 @@
 
 use std::collections::BTreeSet;
 
+use api::gardencore::Shoot;
 use kube::ResourceExt;
 
 use super::plan::Work;
 use crate::takeover::next_of_rest;
+
+/// The most moves of this command under way, for each lane. Delayed moves hold the slots of the destination,
+/// so each further request would only lengthen the queue.
+const MOVES_PER_LANE: usize = 2;
 
 /// The shoots that wait for a lane, and the projects of the moves under way.
 #[derive(Debug)]
@@ -31,29 +36,29 @@ impl Lanes {
     }
 
     /// The next move, which holds a lane until the end or a delay. `None` if no move may begin now. A lane
-    /// that a delay has released is for the shoots of further projects: each move has the bound of the
-    /// command, and moves that wait for a slot of the destination would reach this bound.
+    /// that a delay has released is for the shoots of further projects, up to [`MOVES_PER_LANE`].
     pub(super) fn begin_next(&mut self) -> Option<(usize, Work)> {
-        if self.held.len() >= self.parallel {
+        let under_way = self.held.len() + self.delayed.len();
+        if self.held.len() >= self.parallel || under_way >= self.parallel * MOVES_PER_LANE {
             return None;
         }
         let none = BTreeSet::new();
         let delayed: BTreeSet<String> = self.delayed.iter().cloned().collect();
-        let index = next_of_rest(
-            &self.waiting,
+        let is_full = under_way >= self.parallel;
+        let may_begin = |shoot: &Shoot| !is_full || !delayed.contains(&namespace_of(shoot));
+        let waiting = self.waiting.iter().enumerate();
+        let candidates = waiting.map(|(index, (_, work))| (index, &work.shoot));
+        let candidates: Vec<(usize, &Shoot)> = candidates.filter(|(_, shoot)| may_begin(shoot)).collect();
+        let next = next_of_rest(
+            &candidates,
             &none,
             &delayed,
             &self.held,
             self.parallel,
-            |(_, work)| &work.shoot,
+            |(_, shoot)| *shoot,
         )?;
-        let (_, work) = self.waiting.get(index)?;
-        let namespace = work.shoot.namespace().unwrap_or_default();
-        let is_full = self.held.len() + self.delayed.len() >= self.parallel;
-        if is_full && delayed.contains(&namespace) {
-            return None;
-        }
-        self.held.push(namespace);
+        let (index, shoot) = *candidates.get(next)?;
+        self.held.push(namespace_of(shoot));
         Some(self.waiting.remove(index))
     }
 
@@ -74,6 +79,10 @@ impl Lanes {
     pub(super) fn end_delayed(&mut self, namespace: &str) {
         remove_first(&mut self.delayed, namespace);
     }
+}
+
+fn namespace_of(shoot: &Shoot) -> String {
+    shoot.namespace().unwrap_or_default()
 }
 
 fn remove_first(namespaces: &mut Vec<String>, namespace: &str) {

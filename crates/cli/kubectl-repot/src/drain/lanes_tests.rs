@@ -24,7 +24,7 @@ fn begin(lanes: &mut Lanes) -> Option<String> {
     lanes.begin_next().map(|(_, work)| work.shoot.name_any())
 }
 
-/// Security: otherwise the shoots of one project hold all lanes.
+/// Security: otherwise the shoots of a single project hold all lanes.
 #[test]
 fn a_project_holds_half_of_the_lanes_while_a_second_project_waits() {
     let mut lanes = lanes(2, &["evil a", "evil b", "good c", "evil d"]);
@@ -40,7 +40,7 @@ fn a_project_holds_half_of_the_lanes_while_a_second_project_waits() {
     assert_eq!(begin(&mut lanes), None);
 }
 
-/// Security: otherwise each slow move of a project holds the single lane, one after the other.
+/// Security: otherwise the slow moves of a project hold the single lane in turn.
 #[test]
 fn a_delayed_move_releases_the_lane_for_further_projects_alone() {
     let mut lanes = lanes(1, &["evil a", "evil b", "good c"]);
@@ -52,6 +52,34 @@ fn a_delayed_move_releases_the_lane_for_further_projects_alone() {
     assert_eq!(begin(&mut lanes), None, "the first move of the project goes on");
     lanes.end_delayed("evil");
     assert_eq!(begin(&mut lanes).as_deref(), Some("b"));
+}
+
+/// Security: otherwise a free lane stays empty beside a slow project.
+#[test]
+fn a_free_lane_is_for_a_further_project_with_a_move_under_way() {
+    let mut lanes = lanes(2, &["evil a", "evil b", "good c", "good d"]);
+    assert_eq!(begin(&mut lanes).as_deref(), Some("a"));
+    assert_eq!(begin(&mut lanes).as_deref(), Some("c"));
+    lanes.delay("evil", true);
+    assert_eq!(begin(&mut lanes).as_deref(), Some("d"));
+    assert_eq!(begin(&mut lanes), None);
+}
+
+/// Otherwise the moves of large shoots queue for the slots of the destination, and end by the bound.
+#[test]
+fn delayed_moves_have_a_bound() {
+    let mut lanes = lanes(2, &["u a", "v b", "w c", "x d", "y e", "z f"]);
+    for (name, namespace) in [("a", "u"), ("b", "v"), ("c", "w")] {
+        assert_eq!(begin(&mut lanes).as_deref(), Some(name));
+        lanes.delay(namespace, true);
+    }
+    assert_eq!(begin(&mut lanes).as_deref(), Some("d"));
+    assert_eq!(begin(&mut lanes), None, "twice the lanes are under way");
+    lanes.delay("x", true);
+    assert_eq!(begin(&mut lanes), None, "no lane is held");
+    lanes.end_delayed("v");
+    assert_eq!(begin(&mut lanes).as_deref(), Some("e"));
+    assert_eq!(begin(&mut lanes), None);
 }
 
 #[test]

@@ -17,6 +17,6 @@ pub struct DrainRequest<'a> {
     pub approval: Option<&'a str>,
     /// The time since the request for which a move holds a lane ([`crate::takeover::LANE_WITHIN`]).
     pub lane_within: Duration,
-    /// The bound of the wait for each shoot.
+    /// The bound of the wait for the approval of each move, and of each move after the approval.
     pub within: Duration,
 }
