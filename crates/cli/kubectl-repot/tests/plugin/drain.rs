@@ -116,19 +116,8 @@ async fn answer_dry_run(fixture: &Fixture, name: &str, seed: &str, may_begin: bo
 
 pub async fn answer_dry_run_in(shoots: &Api<Shoot>, name: &str, seed: &str, may_begin: bool) -> Result<()> {
     until(shoots, name, asks).await?;
-    let (status, reason) = if may_begin {
-        ("True", "DestinationSeedReady")
-    } else {
-        ("False", "SeedTaintNotTolerated")
-    };
-    let answer = constraint(
-        "MigrationDryRun",
-        status,
-        reason,
-        &format!("About a move to seed {seed} today."),
-    );
     let (answered, params) = (
-        json!({"status": {"constraints": [answer]}}),
+        json!({"status": {"constraints": [verdict(seed, may_begin)]}}),
         PatchParams::default(),
     );
     shoots
@@ -137,6 +126,16 @@ pub async fn answer_dry_run_in(shoots: &Api<Shoot>, name: &str, seed: &str, may_
     let removed = json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: null}}});
     shoots.patch(name, &params, &Patch::Merge(removed)).await?;
     Ok(())
+}
+
+fn verdict(seed: &str, may_begin: bool) -> Value {
+    let (status, reason) = if may_begin {
+        ("True", "DestinationSeedReady")
+    } else {
+        ("False", "SeedTaintNotTolerated")
+    };
+    let message = format!("About a move to seed {seed} today.");
+    constraint("MigrationDryRun", status, reason, &message)
 }
 
 fn constraint(type_: &str, status: &str, reason: &str, message: &str) -> Value {
@@ -381,14 +380,14 @@ async fn a_request_that_waits_for_a_slot_is_no_failed_move(
     let nobody = |_: &str, _: &str| -> Option<String> { None };
     let drained = Box::pin(drain(&fixture.session, impatient, &nobody, &silent));
     let garden = async {
-        answer_dry_run(fixture, "apart", "clear", true).await?;
-        let status = fixture.shoots.get("apart").await?.status;
-        let mut constraints = json!(status.unwrap_or_default().constraints);
+        until(&fixture.shoots, "apart", asks).await?;
+        // Before the request of the move, so that the first state of the wait has the queue.
         let busy = constraint("ReadyForMigration", "False", "DestinationSeedBusy", "Wait.");
-        constraints.as_array_mut().unwrap().push(busy);
+        let constraints = [verdict("clear", true), busy];
         fixture
             .write_status("apart", json!({"constraints": constraints}))
-            .await
+            .await?;
+        remove_question(fixture, "apart").await
     };
     let (answer, acted) = tokio::join!(drained, garden);
     acted?;

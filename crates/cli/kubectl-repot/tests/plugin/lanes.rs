@@ -19,7 +19,8 @@ const GUESTS: &str = "garden-guests";
 /// Far below the time without progress after which a move stalls.
 const BRIEF: Duration = Duration::from_secs(2);
 
-/// Security: the shoots of a hostile project come first, and each move makes progress and takes long.
+/// Security: the first shoot of a hostile project makes progress and takes long. The second shoot of the
+/// project comes before the second shoot of the further project.
 pub async fn a_slow_move_holds_no_lane_from_other_projects(fixture: &Fixture) -> Result<()> {
     for seed in ["crowded", "roomy"] {
         bring_seed(fixture, seed).await?;
@@ -31,13 +32,15 @@ pub async fn a_slow_move_holds_no_lane_from_other_projects(fixture: &Fixture) ->
     apply(&fixture.client, namespace).await?;
     let spec = json!({"cloudProfile": {"name": "local", "kind": "CloudProfile"}, "region": "local",
         "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"}, "seedName": "crowded"});
-    let metadata = json!({"name": "guest", "namespace": GUESTS});
-    apply(&fixture.client, object("Shoot", metadata, &spec)).await?;
     let (own, guests) = (
         &fixture.shoots,
         Api::<Shoot>::namespaced(fixture.client.clone(), GUESTS),
     );
-    fixture.host_on(&guests, "guest", "crowded", "testing").await?;
+    for name in ["guest", "visitor"] {
+        let metadata = json!({"name": name, "namespace": GUESTS});
+        apply(&fixture.client, object("Shoot", metadata, &spec)).await?;
+        fixture.host_on(&guests, name, "crowded", "testing").await?;
+    }
     let to = ["roomy".to_owned()];
     let nobody = |_: &str, _: &str| -> Option<String> { None };
     let brief = DrainRequest {
@@ -46,7 +49,12 @@ pub async fn a_slow_move_holds_no_lane_from_other_projects(fixture: &Fixture) ->
     };
     let drained = Box::pin(drain(&fixture.session, brief, &nobody, &silent));
     let garden = async {
-        for (shoots, name) in [(own, "sluggish"), (own, "tardy"), (&guests, "guest")] {
+        for (shoots, name) in [
+            (own, "sluggish"),
+            (own, "tardy"),
+            (&guests, "guest"),
+            (&guests, "visitor"),
+        ] {
             answer_dry_run_in(shoots, name, "roomy", true).await?;
         }
         until(own, "sluggish", names("roomy")).await?;
@@ -54,8 +62,10 @@ pub async fn a_slow_move_holds_no_lane_from_other_projects(fixture: &Fixture) ->
         until(&guests, "guest", names("roomy")).await?;
         arrive_in(&guests, "guest", "roomy").await?;
         // The lane of the slow move is for further projects.
+        until(&guests, "visitor", names("roomy")).await?;
         let waits = own.get("tardy").await?;
         assert_eq!(waits.spec.seed_name.as_deref(), Some("crowded"));
+        arrive_in(&guests, "visitor", "roomy").await?;
         arrive_in(own, "sluggish", "roomy").await?;
         until(own, "tardy", names("roomy")).await?;
         arrive_in(own, "tardy", "roomy").await
