@@ -12,7 +12,7 @@ use futures::{
 };
 
 use super::{
-    order::{FAILED_PROJECTS, next_of_rest, next_trial},
+    order::{next_of_rest, next_trial},
     report::TakeoverReport,
     settings::TakeoverSettings,
     shoot_result::ShootResult,
@@ -41,6 +41,17 @@ enum News<'a> {
         delay: Delay,
         ends: LocalBoxFuture<'a, ShootResult>,
     },
+}
+
+/// The shoots that follow a takeover that the next shoots do not wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NextStep {
+    /// A trial has succeeded, and the rest follows.
+    Rest,
+    /// A shoot of a further project is the next trial.
+    FurtherTrial,
+    /// The rest waits for the trials under way.
+    Wait,
 }
 
 /// The takeovers under way, and the shoots that wait.
@@ -151,16 +162,17 @@ impl Takeovers<'_> {
                 ends,
             }) => {
                 self.release_lane(&namespace);
-                let effect = match delay {
-                    Delay::Stalls => {
-                        self.failing.insert(namespace.clone());
-                        describe_stall(self.has_succeeded, self.failing.len())
-                    }
-                    Delay::IsSlow => {
-                        self.slow.insert(namespace.clone());
-                        describe_slowness(self.has_succeeded)
-                    }
+                let delayed = match delay {
+                    Delay::Stalls => &mut self.failing,
+                    Delay::IsSlow => &mut self.slow,
                 };
+                delayed.insert(namespace.clone());
+                let next = if self.has_succeeded {
+                    NextStep::Rest
+                } else {
+                    step_of_trials(&self.waiting, &self.failing, &self.slow, |(shoot, _)| shoot)
+                };
+                let effect = describe_delay(delay, next);
                 (self.report)(&format!("{namespace}/{shoot}: {effect}"));
                 self.running.push(ends.map(News::EndedLate).boxed_local());
             }
@@ -191,23 +203,43 @@ impl Takeovers<'_> {
     }
 }
 
-/// The sentence about a takeover that stalls. `failing`: the projects with such a takeover.
-fn describe_stall(has_succeeded: bool, failing: usize) -> &'static str {
-    if has_succeeded {
-        "the takeover fails or makes no progress: the next shoots do not wait, and those of this project come last"
-    } else if failing < FAILED_PROJECTS {
-        "the trial fails or makes no progress, and a shoot of a different project is the next trial"
+/// The step after a trial that the next shoots do not wait for.
+fn step_of_trials<T>(
+    waiting: &[T],
+    failing: &BTreeSet<String>,
+    slow: &BTreeSet<String>,
+    shoot_in: impl Fn(&T) -> &Shoot,
+) -> NextStep {
+    if next_trial(waiting, failing, slow, shoot_in).is_some() {
+        NextStep::FurtherTrial
     } else {
-        "the trials fail or make no progress: interrupt the command, and leave the shoots of the trials out with --exclude"
+        NextStep::Wait
     }
 }
 
-/// The sentence about a takeover that makes progress and takes long.
-fn describe_slowness(has_succeeded: bool) -> &'static str {
-    if has_succeeded {
-        "the takeover makes progress and takes long: the next shoots do not wait"
-    } else {
-        "the trial makes progress and takes long, and a shoot of a different project is the next trial"
+/// The sentence about a takeover that fails, makes no progress or takes long.
+fn describe_delay(delay: Delay, next: NextStep) -> &'static str {
+    match (delay, next) {
+        (Delay::Stalls, NextStep::Rest) => {
+            "the takeover fails or makes no progress: the next shoots do not wait, and those of this project come last"
+        }
+        (Delay::Stalls, NextStep::FurtherTrial) => {
+            "the trial fails or makes no progress, and a shoot of a different project is the next trial"
+        }
+        (Delay::Stalls, NextStep::Wait) => {
+            "the trial fails or makes no progress, and no further trial begins: the rest waits for the trials. Interrupt the command, \
+             and leave the shoots of the trials out with --exclude"
+        }
+        (Delay::IsSlow, NextStep::Rest) => {
+            "the takeover makes progress and takes long: the next shoots do not wait"
+        }
+        (Delay::IsSlow, NextStep::FurtherTrial) => {
+            "the trial makes progress and takes long, and a shoot of a different project is the next trial"
+        }
+        (Delay::IsSlow, NextStep::Wait) => {
+            "the trial makes progress and takes long, and no further trial begins: the rest waits for the trials. To go on before, \
+             interrupt the command, and leave the shoots of the trials out with --exclude"
+        }
     }
 }
 
@@ -248,4 +280,47 @@ async fn take_over(
 ) -> ShootResult {
     let outcome = Box::pin(carry_out(session, shoot, &shown, settings.wait, report)).await;
     ShootResult::new(&shown, outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Otherwise the user waits for a trial that never begins.
+    #[test]
+    fn a_delayed_trial_names_a_next_trial_only_where_a_further_project_waits() {
+        let shoots = ["x", "y"].map(|namespace| -> Shoot {
+            let yaml = format!(
+                "metadata: {{name: demo, namespace: {namespace}}}\nspec: {{region: r, provider: {{type: t}}}}\n"
+            );
+            serde_yaml_ng::from_str(&yaml).unwrap()
+        });
+        let set =
+            |names: &[&str]| -> BTreeSet<String> { names.iter().map(|&name| name.to_owned()).collect() };
+        let step = |count: usize, failing: &[&str], slow: &[&str]| {
+            step_of_trials(&shoots[..count], &set(failing), &set(slow), |shoot| shoot)
+        };
+        for delay in [Delay::Stalls, Delay::IsSlow] {
+            for (step, words) in [
+                (
+                    step(2, &[], &["x"]),
+                    "a shoot of a different project is the next trial",
+                ),
+                (
+                    step(2, &["x"], &[]),
+                    "a shoot of a different project is the next trial",
+                ),
+                // No shoot of a further project waits.
+                (step(1, &[], &["x"]), "the rest waits for the trials"),
+                (step(1, &["x"], &[]), "the rest waits for the trials"),
+                // Two projects have failed.
+                (step(2, &["x", "z"], &[]), "the rest waits for the trials"),
+                (NextStep::Rest, "the next shoots do not wait"),
+            ] {
+                let sentence = describe_delay(delay, step);
+                assert!(sentence.contains(words), "{sentence}");
+            }
+        }
+    }
 }
