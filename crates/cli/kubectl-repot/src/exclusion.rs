@@ -18,15 +18,31 @@ pub fn is_excluded(shoot: &Shoot, excluded: &[String]) -> bool {
     entries.any(|(project, excluded)| project == namespace && (excluded == ALL_NAMES || excluded == name))
 }
 
-/// A sentence about each entry that leaves none of the Shoots out. No refusal: the Shoot may have left the
-/// seed or may be deleted since a former command. The sentence shows a mistyped name before the approval.
-pub async fn describe_unmatched(
+/// An entry of the list that leaves no Shoot out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnmatchedEntry {
+    sentence: String,
+    /// Whether no Shoot of the entry is known, so that the entry may be mistyped.
+    may_be_mistyped: bool,
+}
+
+impl UnmatchedEntry {
+    /// The warning above the question of a command.
+    #[must_use]
+    pub fn warning(&self) -> String {
+        format!("warning: {}", self.sentence)
+    }
+}
+
+/// The entries that leave none of the Shoots out. The Shoot of an entry may have left the seed since a former
+/// command.
+pub async fn find_unmatched(
     session: &Session,
     excluded: &[String],
     read: &[Shoot],
     seed: &str,
-) -> Vec<String> {
-    let mut sentences = Vec::new();
+) -> Vec<UnmatchedEntry> {
+    let mut unmatched = Vec::new();
     for entry in excluded {
         if read
             .iter()
@@ -34,30 +50,57 @@ pub async fn describe_unmatched(
         {
             continue;
         }
-        let reason = match entry.split_once('/') {
-            None => "write NAMESPACE/NAME".to_owned(),
-            Some((_, ALL_NAMES)) => "the namespace has no such Shoot".to_owned(),
+        let (reason, may_be_mistyped) = match entry.split_once('/') {
+            None => ("write NAMESPACE/NAME".to_owned(), true),
+            Some((namespace, ALL_NAMES)) => describe_namespace(Box::pin(session.has_shoots(namespace)).await),
             Some((namespace, name)) => describe_found(Box::pin(session.find_shoot(namespace, name)).await),
         };
-        sentences.push(format!(
-            "warning: --exclude {entry} leaves no Shoot on seed {seed} out: {reason}"
-        ));
+        unmatched.push(UnmatchedEntry {
+            sentence: format!("--exclude {entry} leaves no Shoot on seed {seed} out: {reason}"),
+            may_be_mistyped,
+        });
     }
-    sentences
+    unmatched
 }
 
-/// Where the Shoot of an entry is.
-fn describe_found(found: Result<Option<Shoot>, Failure>) -> String {
+/// With an approval in advance no person reads the warnings. The shoot of a mistyped entry would move, or
+/// would be taken over with a loss.
+///
+/// # Errors
+/// A refusal where the caller has approved in advance, and an entry may be mistyped.
+pub fn check_unmatched(unmatched: &[UnmatchedEntry], approval: Option<&str>) -> Result<(), Failure> {
+    let mistyped = unmatched.iter().find(|entry| entry.may_be_mistyped);
+    match mistyped {
+        Some(entry) if approval.is_some() => Err(Failure::refused(format!(
+            "{}; nothing was changed: correct or remove this --exclude, or repeat the command without --yes",
+            entry.sentence
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Where the Shoot of an entry is, and whether the entry may be mistyped.
+fn describe_found(found: Result<Option<Shoot>, Failure>) -> (String, bool) {
     match found {
-        Ok(None) => "no Shoot has this name".to_owned(),
+        Ok(None) => ("no Shoot has this name".to_owned(), true),
         Ok(Some(shoot)) => {
             let acting = shoot.status.and_then(|status| status.seed_name);
-            acting.map_or_else(
+            let place = acting.map_or_else(
                 || "the Shoot is on no seed".to_owned(),
                 |acting| format!("the Shoot is on seed {acting}"),
-            )
+            );
+            (place, false)
         }
-        Err(failure) => failure.to_string(),
+        Err(failure) => (failure.to_string(), true),
+    }
+}
+
+/// Why an entry for a namespace leaves no Shoot out, and whether the entry may be mistyped.
+fn describe_namespace(has_shoots: Result<bool, Failure>) -> (String, bool) {
+    match has_shoots {
+        Ok(true) => ("the namespace has no such Shoot".to_owned(), false),
+        Ok(false) => ("the namespace has no Shoots".to_owned(), true),
+        Err(failure) => (failure.to_string(), true),
     }
 }
 
@@ -94,12 +137,46 @@ mod tests {
 
     #[test]
     fn an_entry_without_a_shoot_on_the_seed_has_a_reason() {
-        assert_eq!(describe_found(Ok(None)), "no Shoot has this name");
-        assert_eq!(describe_found(Ok(Some(shoot("{}")))), "the Shoot is on no seed");
-        assert_eq!(
-            describe_found(Ok(Some(shoot("{seedName: b}")))),
-            "the Shoot is on seed b"
+        let no_right = || Failure::refused("no right");
+        for ((reason, may_be_mistyped), expected, is_doubtful) in [
+            (describe_found(Ok(None)), "no Shoot has this name", true),
+            (
+                describe_found(Ok(Some(shoot("{}")))),
+                "the Shoot is on no seed",
+                false,
+            ),
+            (
+                describe_found(Ok(Some(shoot("{seedName: b}")))),
+                "the Shoot is on seed b",
+                false,
+            ),
+            (describe_found(Err(no_right())), "no right", true),
+            (
+                describe_namespace(Ok(true)),
+                "the namespace has no such Shoot",
+                false,
+            ),
+            (describe_namespace(Ok(false)), "the namespace has no Shoots", true),
+            (describe_namespace(Err(no_right())), "no right", true),
+        ] {
+            assert_eq!((reason.as_str(), may_be_mistyped), (expected, is_doubtful));
+        }
+    }
+
+    /// Otherwise the shoot that was to stay moves, or is taken over with a loss.
+    #[test]
+    fn an_approval_in_advance_is_refused_beside_a_mistyped_entry() {
+        let entry = |may_be_mistyped: bool| UnmatchedEntry {
+            sentence: "--exclude x/y leaves no Shoot out".to_owned(),
+            may_be_mistyped,
+        };
+        let all = [entry(false), entry(true)];
+        let refused = check_unmatched(&all, Some("a")).unwrap_err();
+        assert!(
+            matches!(&refused, Failure::Refused(why) if why.starts_with("--exclude x/y")),
+            "{refused}"
         );
-        assert_eq!(describe_found(Err(Failure::refused("no right"))), "no right");
+        assert_eq!(check_unmatched(&all, None), Ok(()));
+        assert_eq!(check_unmatched(&all[..1], Some("a")), Ok(()));
     }
 }

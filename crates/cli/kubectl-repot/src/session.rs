@@ -152,6 +152,15 @@ impl Session {
         .await
     }
 
+    /// Whether the namespace has a Shoot.
+    pub async fn has_shoots(&self, namespace: &str) -> Result<bool, Failure> {
+        let shoots = self.shoots(namespace);
+        let first = ListParams::default().limit(1);
+        let doing = format!("the Shoots of namespace {namespace} cannot be listed");
+        let list = Box::pin(self.request(&doing, shoots.list(&first))).await?;
+        Ok(!list.items.is_empty())
+    }
+
     /// Whether the Shoot was deleted after the read. `false` if the garden does not answer.
     pub async fn is_deleted(&self, read: &Shoot) -> bool {
         let (namespace, name) = (read.namespace().unwrap_or_default(), read.name_any());

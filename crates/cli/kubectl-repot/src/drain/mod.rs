@@ -53,16 +53,21 @@ pub async fn drain(
     prompt: Prompt<'_>,
     report: Report<'_>,
 ) -> Result<Answer, Failure> {
-    let survey = Box::pin(survey::survey(session, request, report)).await?;
-    let is_cordoned = survey.is_cordoned;
+    let survey = Box::pin(survey::survey(session, request)).await?;
+    let (is_cordoned, notes) = (survey.is_cordoned, survey.notes.clone());
     let (plan, work) = Box::pin(dry_runs::plan(session, request, survey, report)).await?;
-    let text = plan.render();
+    let mut text = plan.render();
+    // Directly above the question.
+    for note in &notes {
+        text.push_str(note);
+        text.push('\n');
+    }
     if work.is_empty() && has_obstacle(&plan.left_out) {
         let hint = format!(
             "Nothing was changed: no shoot of seed {} can be moved now.\n",
             request.from
         );
-        let json = json!({"plan": plan, "requested": false, "shoots": []});
+        let json = json!({"plan": plan, "requested": false, "shoots": [], "notes": notes});
         return Ok(Answer::new(format!("{text}{hint}"), &json).with_obstacles(true));
     }
     let is_done = work.is_empty() && is_cordoned;
@@ -71,19 +76,86 @@ pub async fn drain(
     }
     if !is_done && !is_approved(&text, request.from, request.approval, prompt)? {
         let text = format!("{text}Nothing was changed: approve the drain with --yes\n");
-        let json = json!({"plan": plan, "requested": false, "shoots": []});
+        let json = json!({"plan": plan, "requested": false, "shoots": [], "notes": notes});
         return Ok(Answer::new(text, &json).with_obstacles(true));
     }
     Box::pin(cordon::set(session, request.from, true)).await?;
     report(&format!("seed {} is cordoned", request.from));
     let mut outcomes = plan.left_out.clone();
     outcomes.extend(Box::pin(execution::carry_out(session, request, work, report)).await);
-    outcomes.extend(Box::pin(execution::newcomers(session, request.from, &outcomes)).await?);
-    let text = outcome::render_outcomes(request.from, &outcomes);
-    let json = json!({"plan": plan, "requested": !plan.moves.is_empty(), "shoots": outcomes});
-    Ok(Answer::new(text, &json).with_obstacles(has_obstacle(&outcomes)))
+    let came = Box::pin(execution::newcomers(session, request.from, &outcomes)).await;
+    Ok(conclude(&plan, outcomes, came, notes))
+}
+
+/// The answer after the moves. The results are reported even if the shoots that came meanwhile are not known:
+/// the results name the requests that stay.
+fn conclude(
+    plan: &DrainPlan,
+    mut outcomes: Vec<ShootOutcome>,
+    came: Result<Vec<ShootOutcome>, Failure>,
+    mut notes: Vec<String>,
+) -> Answer {
+    let from = plan.seed.as_str();
+    let is_checked = came.is_ok();
+    let text = match came {
+        Ok(came) => {
+            outcomes.extend(came);
+            outcome::render_outcomes(from, &outcomes)
+        }
+        Err(failure) => {
+            let why = format!(
+                "the shoots that came to seed {from} after the plan are not known: {failure}; repeat the command"
+            );
+            let text = outcome::render_unchecked(from, &outcomes, &why);
+            notes.push(why);
+            text
+        }
+    };
+    let requested = !plan.moves.is_empty();
+    let json = json!({"plan": plan, "requested": requested, "shoots": outcomes, "notes": notes});
+    Answer::new(text, &json).with_obstacles(!is_checked || has_obstacle(&outcomes))
 }
 
 fn has_obstacle(outcomes: &[ShootOutcome]) -> bool {
     outcomes.iter().any(|outcome| outcome.result.is_obstacle())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::Shoot;
+
+    use super::*;
+
+    /// The token of the user expires during the moves.
+    #[test]
+    fn results_are_reported_if_the_shoots_on_the_seed_are_not_known() {
+        let request = DrainRequest {
+            from: "a",
+            to: &[],
+            parallel: 2,
+            excluded: &[],
+            approval: None,
+            lane_within: std::time::Duration::ZERO,
+            within: std::time::Duration::ZERO,
+        };
+        let plan = DrainPlan::new(request, Vec::new(), Vec::new(), None);
+        let yaml = "metadata: {name: demo, namespace: garden-dev}\nspec: {region: r, provider: {type: t}}\n";
+        let shoot: Shoot = serde_yaml_ng::from_str(yaml).unwrap();
+        let message = "the move stays requested";
+        let moved = ShootOutcome::new(&shoot, Some("b"), outcome::MoveResult::Moved, message);
+        let unknown = Err(Failure::failed("the credentials are not accepted"));
+        let answer = conclude(&plan, vec![moved.clone()], unknown, Vec::new());
+        assert!(answer.has_obstacles, "{}", answer.text);
+        for words in [message, "are not known: the credentials are not accepted"] {
+            assert!(answer.text.contains(words), "{words}: {}", answer.text);
+        }
+        assert!(!answer.text.contains("is drained"), "{}", answer.text);
+        assert_eq!(answer.json["shoots"][0]["shoot"], "demo");
+        let note = answer.json["notes"][0].as_str().unwrap();
+        assert!(note.contains("are not known"), "{note}");
+        let known = conclude(&plan, vec![moved], Ok(Vec::new()), Vec::new());
+        assert!(!known.has_obstacles, "{}", known.text);
+        assert!(known.text.contains("Seed a is drained"), "{}", known.text);
+    }
 }

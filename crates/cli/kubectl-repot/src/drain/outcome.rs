@@ -112,6 +112,15 @@ pub(super) fn render_outcomes(from: &str, outcomes: &[ShootOutcome]) -> String {
     )
 }
 
+/// The results as text where the Shoots on the seed are not known after the moves.
+pub(super) fn render_unchecked(from: &str, outcomes: &[ShootOutcome], why: &str) -> String {
+    let rows: Vec<Vec<String>> = outcomes.iter().map(ShootOutcome::row).collect();
+    format!(
+        "{}{why}. The seed stays cordoned until `kubectl repot uncordon {from}`.\n",
+        columns(&rows)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

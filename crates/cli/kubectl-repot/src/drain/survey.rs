@@ -13,9 +13,8 @@ use super::{
     request::DrainRequest,
 };
 use crate::{
-    exclusion::{describe_unmatched, is_excluded},
+    exclusion::{UnmatchedEntry, check_unmatched, find_unmatched, is_excluded},
     failure::Failure,
-    follow::Report,
     released::describe_released,
     session::{SeedReading, Session},
     terminal::one_line,
@@ -30,17 +29,16 @@ pub(super) struct Survey {
     pub(super) destinations: Vec<Destination>,
     /// Whether the source is closed to new shoots.
     pub(super) is_cordoned: bool,
+    /// Shoots that do not count, and warnings about names that leave no shoot out.
+    pub(super) notes: Vec<String>,
 }
 
-/// Reads the state of the garden. Shoots that do not count, and names that leave no shoot out, are reported.
+/// Reads the state of the garden.
 ///
 /// # Errors
-/// A refusal where the source cannot hand shoots over, or where a destination takes no shoots.
-pub(super) async fn survey(
-    session: &Session,
-    request: DrainRequest<'_>,
-    report: Report<'_>,
-) -> Result<Survey, Failure> {
+/// A refusal where the source cannot hand shoots over, where a destination takes no shoots, or where the
+/// caller has approved in advance and may have mistyped the name of a shoot that is left out.
+pub(super) async fn survey(session: &Session, request: DrainRequest<'_>) -> Result<Survey, Failure> {
     let source = Box::pin(read(session, request.from)).await?;
     check_source(&source, request.from)?;
     let mut seeds = Vec::new();
@@ -55,9 +53,7 @@ pub(super) async fn survey(
         seeds.push(seed);
     }
     let mut read = Box::pin(session.shoots_on(request.from)).await?;
-    for note in describe_released(&read, request.from) {
-        report(&note);
-    }
+    let mut notes = describe_released(&read, request.from);
     let mut present = Vec::new();
     for name in request.to {
         let on_destination = Box::pin(session.shoots_on(name)).await?;
@@ -65,9 +61,7 @@ pub(super) async fn survey(
         read.extend(on_destination);
     }
     // A shoot that is left out may have arrived before a repeated command.
-    for warning in Box::pin(describe_unmatched(session, request.excluded, &read, request.from)).await {
-        report(&warning);
-    }
+    let unmatched = Box::pin(find_unmatched(session, request.excluded, &read, request.from)).await;
     let mut shoots: Vec<_> = with_share(read, request.from).collect();
     let destinations = seeds
         .iter()
@@ -86,10 +80,15 @@ pub(super) async fn survey(
             *share = Share::Excluded;
         }
     }
+    if shoots.iter().any(|(_, share)| *share == Share::ToMove) {
+        check_unmatched(&unmatched, request.approval)?;
+    }
+    notes.extend(unmatched.iter().map(UnmatchedEntry::warning));
     Ok(Survey {
         shoots,
         destinations,
         is_cordoned: source.spec.is_cordoned(),
+        notes,
     })
 }
 

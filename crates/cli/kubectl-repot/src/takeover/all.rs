@@ -10,7 +10,7 @@ use super::{
 use crate::{
     answer::Answer,
     approval::{Prompt, is_approved},
-    exclusion::{describe_unmatched, is_excluded},
+    exclusion::{UnmatchedEntry, check_unmatched, find_unmatched, is_excluded},
     failure::Failure,
     follow::Report,
     released::describe_released,
@@ -37,15 +37,17 @@ pub async fn take_over_seed(
     }
     let mut shoots = Box::pin(session.shoots_on(from)).await?;
     let mut notes = describe_released(&shoots, from);
-    notes.extend(Box::pin(describe_unmatched(session, settings.excluded, &shoots, from)).await);
+    let unmatched = Box::pin(find_unmatched(session, settings.excluded, &shoots, from)).await;
+    notes.extend(unmatched.iter().map(UnmatchedEntry::warning));
     shoots.retain(|shoot| !is_released(shoot));
     if shoots.is_empty() {
-        for note in notes {
-            report(&note);
+        for note in &notes {
+            report(note);
         }
         let text = format!("no shoot is on seed {from} (status.seedName)\n");
-        return Ok(Answer::new(text, &json!({"shoots": []})));
+        return Ok(Answer::new(text, &json!({"shoots": [], "notes": notes})));
     }
+    check_unmatched(&unmatched, settings.approval)?;
     let mut possible = Vec::new();
     let mut results = Vec::new();
     let mut text = String::new();
@@ -63,11 +65,11 @@ pub async fn take_over_seed(
         }
     }
     // Directly above the question. A caller that approved in advance sees no report.
-    for note in notes {
+    for note in &notes {
         if settings.approval.is_some() {
-            report(&note);
+            report(note);
         }
-        text.push_str(&note);
+        text.push_str(note);
         text.push('\n');
     }
     let approved = !possible.is_empty() && is_approved(&text, from, settings.approval, prompt)?;
@@ -78,7 +80,7 @@ pub async fn take_over_seed(
             format!("Nothing was changed: approve the loss with --yes {from}\n")
         };
         let reports: Vec<_> = possible.iter().map(|(_, shown)| shown).collect();
-        let json = json!({"reports": reports, "shoots": results, "requested": false});
+        let json = json!({"reports": reports, "shoots": results, "requested": false, "notes": notes});
         return Ok(Answer::new(format!("{text}{hint}"), &json).with_obstacles(true));
     }
     // A shoot with an obstacle is no trial.
@@ -90,5 +92,6 @@ pub async fn take_over_seed(
         vec![name, result.message.clone()]
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    Ok(Answer::new(columns(&rows), &json!({"shoots": results, "requested": true})).with_obstacles(failed))
+    let json = json!({"shoots": results, "requested": true, "notes": notes});
+    Ok(Answer::new(columns(&rows), &json).with_obstacles(failed))
 }

@@ -421,10 +421,17 @@ pub async fn a_shoot_without_an_answer_is_left_out_of_a_drain(fixture: &Fixture)
         excluded: &excluded,
         ..request("beset", &to, Some("beset"))
     };
-    let nobody = |_: &str, _: &str| -> Option<String> { None };
-    let reports = Mutex::new(Vec::new());
-    let report = |sentence: &str| reports.lock().unwrap().push(sentence.to_owned());
-    let drained = Box::pin(drain(&fixture.session, request, &nobody, &report));
+    a_mistyped_name_is_refused(fixture, request).await?;
+    let asked = Mutex::new(String::new());
+    let approves = |text: &str, name: &str| -> Option<String> {
+        text.clone_into(&mut asked.lock().unwrap());
+        Some(name.to_owned())
+    };
+    let unapproved = DrainRequest {
+        approval: None,
+        ..request
+    };
+    let drained = Box::pin(drain(&fixture.session, unapproved, &approves, &silent));
     // As garden-controller-manager, the gardenlets and the users.
     let garden = async {
         remove_question(fixture, "mute").await?;
@@ -445,16 +452,32 @@ pub async fn a_shoot_without_an_answer_is_left_out_of_a_drain(fixture: &Fixture)
     let results: Vec<_> = results.collect();
     let expected = [("mute", "LeftOut"), ("sound", "Moved")].map(|(name, result)| (Some(name), Some(result)));
     assert_eq!(results, expected, "{}", answer.text);
-    let reports = reports.into_inner().unwrap().join("\n");
+    let question = asked.into_inner().unwrap();
     for words in [
         "remnant is deleted, and does not count",
         "--exclude garden-dev/departed leaves no Shoot on seed beset out: no Shoot has this name",
     ] {
-        assert!(reports.contains(words), "{words}: {reports}");
+        assert!(question.contains(words), "{words}: {question}");
+        let notes = answer.json["notes"].to_string();
+        assert!(notes.contains(words), "{words}: {notes}");
     }
     a_drain_without_any_answer_fails(fixture, &to).await?;
     let released = json!({"metadata": {"finalizers": null}});
     fixture.merge("remnant", released).await.map(drop)
+}
+
+/// With an approval in advance the shoot of the correct name would move.
+async fn a_mistyped_name_is_refused(fixture: &Fixture, request: DrainRequest<'_>) -> Result<()> {
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let refused = Box::pin(drain(&fixture.session, request, &nobody, &silent)).await;
+    let failure = refused.unwrap_err().to_string();
+    assert!(
+        failure.contains("no Shoot has this name") && failure.contains("nothing was changed"),
+        "{failure}"
+    );
+    let seeds: Api<Seed> = Api::all(fixture.client.clone());
+    assert!(!seeds.get("beset").await?.spec.is_cordoned());
+    Ok(())
 }
 
 /// A single shoot is left on the seed.

@@ -10,6 +10,7 @@ use kube::{
 };
 use kubectl_repot::{
     answer::Answer,
+    failure::Failure,
     follow::{Step, follow},
     takeover::{LANE_WITHIN, TakeoverSettings, take_over_seed},
 };
@@ -162,6 +163,18 @@ pub async fn a_trial_that_has_left_the_seed_is_left_out(fixture: &Fixture) -> Re
     ] {
         assert!(shown.text.contains(words), "{words}: {}", shown.text);
     }
+    let notes = shown.json["notes"].to_string();
+    assert!(notes.contains("no Shoot has this name"), "{notes}");
+    let mistyped = TakeoverSettings {
+        excluded: &excluded,
+        ..approved(RUINED)
+    };
+    let refused = take_over_seed(&fixture.session, RUINED, 1, mistyped, &nobody, &report);
+    let failure = Box::pin(refused).await.unwrap_err();
+    assert!(
+        matches!(&failure, Failure::Refused(why) if why.contains("no Shoot has this name")),
+        "{failure}"
+    );
     // The whole project, and an approval in advance.
     let excluded = ["snare", "*"].map(|name| format!("{HOSTILE}/{name}"));
     let settings = TakeoverSettings {
