@@ -201,8 +201,8 @@ pub struct Drain {
     /// Names of the destination Seeds, separated by commas. The shoots are spread over the destinations.
     #[arg(long, value_parser = object_name, required = true, value_delimiter = ',', value_name = "SEED")]
     pub to: Vec<String>,
-    /// Shoots that move at a time. Many moves at once make the downtime of each shoot longer. Beside slow moves
-    /// of a project, shoots of further projects move, up to twice this number in all.
+    /// Shoots that move at a time. Many moves at once make the downtime of each shoot longer. Beside slow
+    /// moves of a project, shoots of further projects move, up to twice this number in all.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub parallel: u8,
     /// A Shoot that is left out; can be repeated. NAMESPACE/* leaves all Shoots of the namespace out.
