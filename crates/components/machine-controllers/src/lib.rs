@@ -4,7 +4,7 @@
 //!
 //! | module | controller ([`NAMES`]) | purpose |
 //! |---|---|---|
-//! | `machine_deployment` | `machine-deployment` | a set for each template, and the rolling update to the next template |
+//! | `machine_deployment` | `machine-deployment` | a set for each template, and the rolling update |
 //! | `machine_set` | `machine-set` | the requested number of Machines from a template |
 //! | `machine` | `machine` | the instance, the Node, health, drain, deletion |
 //! | `machine_class` | `machine-class` | keeps a class for as long as a Machine needs the class |

@@ -29,7 +29,8 @@
 //! | `component` | shared shapes of processes that run as Deployments |
 //! | `managed_resources` | objects that resource-manager applies; `rbac`: roles and bindings among them |
 //! | `shoot_cleanup` | empties a shoot that is deleted, through the API of the shoot |
-//! | `preparation` | the inputs of a preparation for a shoot of a different seed; `preparation_state`: the keys |
+//! | `preparation` | the inputs of a preparation for a shoot of a different seed |
+//! | `preparation_state` | the keys of a preparation |
 
 mod api_server;
 mod cluster;

@@ -46,10 +46,11 @@ pub(super) fn next_trial<T>(
         .filter(|_| failed.len() < FAILED_PROJECTS)
 }
 
-/// The index of the next shoot after the trials, or of a drain. Shoots of a failing project come last. While shoots of a
-/// second project wait, a project holds at most half of the lanes. Of equal projects, slow projects come
-/// last. `failing`: namespaces of shoots with a takeover that has failed or stalls. `slow`: namespaces of
-/// shoots with an operation that takes long. `lanes`: the namespace of each shoot that holds a lane.
+/// The index of the next shoot after the trials, or of a drain. Shoots of a failing project come last. While
+/// shoots of a second project wait, a project holds at most half of the lanes. Of equal projects, slow
+/// projects come last. `failing`: namespaces of shoots with a takeover that has failed or stalls. `slow`:
+/// namespaces of shoots with an operation that takes long. `lanes`: the namespace of each shoot that holds a
+/// lane.
 pub(crate) fn next_of_rest<T>(
     waiting: &[T],
     failing: &BTreeSet<String>,

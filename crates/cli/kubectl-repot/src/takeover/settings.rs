@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The longest time that a takeover with progress is the trial, or that a takeover or a move of a drain holds a
-/// lane. Several times the duration for a small shoot. A shoot with large backups takes longer.
+/// The longest time that a takeover with progress is the trial, or that a takeover or a move of a drain holds
+/// a lane. Several times the duration for a small shoot. A shoot with large backups takes longer.
 pub const LANE_WITHIN: Duration = Duration::from_secs(240);
 
 /// The settings of a takeover of a single shoot, or of all shoots of a seed.

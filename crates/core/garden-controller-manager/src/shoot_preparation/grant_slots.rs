@@ -214,7 +214,8 @@ impl GrantSlots {
     }
 
     /// The expiry of a new grant: `longest`, but before the end of the former grant of the residency. Two
-    /// grants of an epoch differ in the expiry, because the expiry is in the name of the object with the keys.
+    /// grants of an epoch differ in the expiry, because the expiry is in the name of the object with the
+    /// keys.
     pub(super) fn next_expiry(&self, shoot: &Shoot, destination: &str, longest: Timestamp) -> Timestamp {
         let grant = ReservedGrant::new(shoot, destination);
         let state = self.lock();
