@@ -189,6 +189,11 @@ impl BackupEntryPlacement {
         let mut outcomes = Vec::new();
         if let Some(bucket) = bucket {
             let step = source_entry_step(shoot, &host, &bucket, source.as_ref(), own.as_ref());
+            // A late cache shows phase `Claiming` after the end of the source entry. Created again, the entry
+            // would stay, and with the entry the credentials of the former bucket.
+            if step == SourceEntryStep::Create && !self.is_latest(shoot).await? {
+                return Ok(Next::After(CONFLICT_REQUEUE));
+            }
             let named = (source_name.as_str(), bucket.as_str());
             let written = self
                 .place_source_entry(shoot, &host, named, (step, source))
@@ -332,6 +337,18 @@ impl BackupEntryPlacement {
             .context(format_args!("could not read BackupEntry {name}"))
     }
 
+    /// Whether the API server still has the residency and the phase of the cached Shoot.
+    async fn is_latest(&self, shoot: &Shoot) -> Result<bool> {
+        let name = shoot.name_any();
+        let shoots: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        let found = shoots.get_opt(&name).await;
+        let found = found.context(format_args!("could not read Shoot {name}"))?;
+        Ok(found.is_some_and(|latest| is_of_same_phase(&latest, shoot)))
+    }
+
     fn entries(&self, shoot: &Shoot) -> Api<BackupEntry> {
         self.context
             .garden
@@ -342,6 +359,21 @@ impl BackupEntryPlacement {
         self.context.events.answer_with_warning(shoot, reason, &why).await;
         Error::config(ErrorCode::ErrConfigurationProblem, why)
     }
+}
+
+/// Whether both versions of a Shoot are of the same residency and the same phase.
+fn is_of_same_phase(latest: &Shoot, cached: &Shoot) -> bool {
+    let phase = |shoot: &Shoot| {
+        let status = shoot.status.as_ref();
+        let record = status.and_then(|status| status.ownership.as_ref());
+        (
+            status.map(ShootStatus::epoch),
+            record.and_then(|record| record.phase),
+            is_restored(shoot),
+        )
+    };
+    let is_same_residency = latest.uid() == cached.uid() && host(latest) == host(cached);
+    is_same_residency && phase(latest) == phase(cached)
 }
 
 fn next_after(outcomes: &[Written]) -> Next {
@@ -370,6 +402,10 @@ pub(super) fn is_written(outcome: kube::Result<()>, doing: &'static str) -> Resu
         Err(error) => Err(error).context(doing),
     }
 }
+
+#[cfg(test)]
+#[path = "late_cache_tests.rs"]
+mod late_cache_tests;
 
 #[cfg(test)]
 mod tests {
