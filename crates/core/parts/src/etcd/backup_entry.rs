@@ -192,14 +192,40 @@ fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
     }
 }
 
-/// Whether this seed has marked its own entry after the copy. In phase `Claiming` the seed has opened nothing
-/// in this epoch, so the mark comes from a thief of the certificate.
-fn is_source_released(shoot: &Shoot, epoch: i64, own: Option<&gardencore::BackupEntry>) -> bool {
-    let record = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
-    let is_claiming = record.is_some_and(|record| record.phase == Some(OwnershipPhase::Claiming));
+/// Whether a restore can copy the backups from the bucket of the former seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopyState {
+    Possible,
+    /// This seed has marked its own entry after the copy, and the source entry has ended.
+    Ended,
+    /// The entry and the Shoot record this end, and the seed does not show the phase. A thief of the
+    /// certificate may have written both.
+    EndedInGarden,
+}
+
+/// In phase `Claiming` the seed has opened nothing in this epoch, so the mark comes from a thief of the
+/// certificate. `relied_on`: the Shoot of the flow. `recorded`: the Shoot that garden-controller-manager
+/// reads.
+fn judge_copy(
+    relied_on: &Shoot,
+    recorded: &Shoot,
+    epoch: i64,
+    own: Option<&gardencore::BackupEntry>,
+) -> CopyState {
+    let is_claiming = |shoot: &Shoot| {
+        let record = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+        record.is_some_and(|record| record.phase == Some(OwnershipPhase::Claiming))
+    };
     let mark = constants::BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH;
     let released = own.and_then(|own| own.annotations().get(mark));
-    !is_claiming && released == Some(&epoch.to_string())
+    let is_marked = released == Some(&epoch.to_string());
+    if !is_marked || is_claiming(relied_on) && is_claiming(recorded) {
+        CopyState::Possible
+    } else if is_claiming(relied_on) {
+        CopyState::EndedInGarden
+    } else {
+        CopyState::Ended
+    }
 }
 
 /// Whether garden-controller-manager has assigned the entry to this seed and this bucket.
@@ -302,15 +328,22 @@ impl Facts {
             return Ok(false);
         }
         let own = self.core_backup_entry().await?;
-        if self.epoch() == 1 || is_source_released(&self.shoot, self.epoch(), own.as_ref()) {
-            return Err(configuration_problem(format!(
+        let (recorded, epoch) = (self.newest_shoot().await?, self.epoch());
+        let seed = self.seed_object.name_any();
+        match judge_copy(&self.shoot, &recorded, epoch, own.as_ref()) {
+            CopyState::Possible if epoch > 1 => Ok(true),
+            CopyState::EndedInGarden => Err(configuration_problem(format!(
+                "status.ownership and BackupEntry {} say that seed {seed} has opened the shoot in epoch {epoch} from copied backups, and \
+                 the seed does not show that, so that garden-controller-manager creates no source BackupEntry. Nothing is changed. See \
+                 \"A phase that the seed does not show\" in docs/operate/runbooks.md",
+                self.backup_entry_name()
+            ))),
+            CopyState::Possible | CopyState::Ended => Err(configuration_problem(format!(
                 "Etcd etcd-main is gone, and the backups are in the bucket of this seed, so that nothing is copied: create \
-                 Etcd etcd-main in namespace {} of seed {}, and etcd starts from these backups",
-                self.residency.namespace,
-                self.seed_object.name_any()
-            )));
+                 Etcd etcd-main in namespace {} of seed {seed}, and etcd starts from these backups",
+                self.residency.namespace
+            ))),
         }
-        Ok(true)
     }
 
     /// The bucket of this seed.

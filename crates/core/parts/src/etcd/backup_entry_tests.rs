@@ -83,16 +83,28 @@ fn a_mark_of_the_end_counts_only_once_the_data_are_chosen() {
     let mut own = entry("a", "own");
     let mark = constants::BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH.to_owned();
     own.annotations_mut().insert(mark, "2".to_owned());
-    let released = |ownership: Value, own: Option<&gardencore::BackupEntry>| {
+    let shoot = |ownership: &Value| {
         let mut shoot = Shoot::new("web", api::gardencore::ShootSpec::default());
         shoot.status = Some(from_json(json!({"seedName": "seed-b", "ownership": ownership})).unwrap());
-        is_source_released(&shoot, 2, own)
+        shoot
     };
-    let recorded = |phase: &str| json!({"epoch": 2, "phase": phase});
-    assert!(!released(recorded("Claiming"), Some(&own)));
-    assert!(released(recorded("Opening"), Some(&own)));
-    assert!(released(json!({"epoch": 2}), Some(&own)));
-    assert!(!released(recorded("Opening"), None));
+    let recorded = |phase: &str| shoot(&json!({"epoch": 2, "phase": phase}));
+    let judge = |relied_on: &Shoot, garden: &Shoot, own| judge_copy(relied_on, garden, 2, own);
+    let (claiming, opening) = (recorded("Claiming"), recorded("Opening"));
+    assert_eq!(judge(&claiming, &claiming, Some(&own)), CopyState::Possible);
+    assert_eq!(judge(&opening, &opening, Some(&own)), CopyState::Ended);
+    let without_phases = shoot(&json!({"epoch": 2}));
+    assert_eq!(
+        judge(&without_phases, &without_phases, Some(&own)),
+        CopyState::Ended
+    );
+    assert_eq!(judge(&opening, &opening, None), CopyState::Possible);
+    // The seed has lost its note: garden-controller-manager reads the recorded phase, and creates no entry.
+    for phase in ["Opening", "Held"] {
+        let copy = judge(&claiming, &recorded(phase), Some(&own));
+        assert_eq!(copy, CopyState::EndedInGarden, "{phase}");
+        assert_eq!(judge(&claiming, &recorded(phase), None), CopyState::Possible);
+    }
 }
 
 /// A former host may have written the report.
