@@ -322,8 +322,9 @@ impl ShootMigration {
         {
             return;
         }
-        self.slots.release(shoot, clock::now());
-        for next in self.slots.next(&old.destination, &self.known.state()) {
+        let (known, now) = (self.known.state(), clock::now());
+        self.slots.release(shoot, now);
+        for next in self.slots.next(shoot, &old.destination, &known, now) {
             // The channel is closed when the process ends.
             let _ = self.places.unbounded_send(next.as_ref().clone());
         }

@@ -125,10 +125,7 @@ impl MigrationSlots {
     ) -> Result<(), NoSlot> {
         let own = shoot.uid().unwrap_or_default();
         let mut recent = self.lock_slots();
-        recent.retain(|_, slot| now.duration_since(slot.since) < RESERVED_FOR);
-        let mut holders = self.holders(destination, known, now);
-        let lately = recent.iter().filter(|(_, slot)| slot.destination == destination);
-        holders.extend(lately.map(|(uid, slot)| (uid.clone(), slot.origin.clone())));
+        let mut holders = self.holders(&mut recent, destination, known, now);
         holders.remove(&own);
         let origin = MoveOrigin::new(wanted_move(shoot).map_or("", |(from, _)| from), shoot);
         let demand = SlotDemand {
@@ -171,9 +168,10 @@ impl MigrationSlots {
         Ok(())
     }
 
-    /// The shoots on the way to `destination` by their status, by uid.
+    /// The shoots on the way to `destination` by their status or by a recent reservation, by uid.
     fn holders(
         &self,
+        recent: &mut HashMap<String, Reservation>,
         destination: &str,
         known: &[Arc<Shoot>],
         now: Timestamp,
@@ -184,7 +182,11 @@ impl MigrationSlots {
             .filter(|shoot| is_on_its_way_to(shoot, destination, now));
         let origins =
             shown.filter_map(|shoot| Some((shoot.uid()?, MoveOrigin::new(approved_source(shoot)?, shoot))));
-        origins.filter(|(uid, _)| !stalled.contains(uid)).collect()
+        let mut holders: HashMap<_, _> = origins.filter(|(uid, _)| !stalled.contains(uid)).collect();
+        recent.retain(|_, slot| now.duration_since(slot.since) < RESERVED_FOR);
+        let lately = recent.iter().filter(|(_, slot)| slot.destination == destination);
+        holders.extend(lately.map(|(uid, slot)| (uid.clone(), slot.origin.clone())));
+        holders
     }
 
     /// Releases the slot: the shoot has arrived, or the approval has ended.
@@ -235,31 +237,38 @@ impl MigrationSlots {
         now.duration_since(since) > BEGUN_WITHIN
     }
 
-    /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit. The
-    /// projects take turns, and of a project the longest waiting shoot comes first. Moves that have used up
-    /// their time come last.
+    /// The waiting shoots that get the next slots on the way to `destination`: at most as many as the limit.
+    /// `left`: the shoot that has released a slot, and that `known` may still show on the way.
     #[must_use]
-    pub fn next(&self, destination: &str, known: &[Arc<Shoot>]) -> Vec<Arc<Shoot>> {
-        let waits = |shoot: &&Arc<Shoot>| wanted_move(shoot).is_some_and(|(_, to)| to == destination);
-        let waiting = known.iter().filter(waits);
+    pub fn next(
+        &self,
+        left: &Shoot,
+        destination: &str,
+        known: &[Arc<Shoot>],
+        now: Timestamp,
+    ) -> Vec<Arc<Shoot>> {
+        let waiting = known.iter();
         let mut waiting: Vec<_> = waiting
-            .filter_map(|shoot| Some((waits_since(shoot)?, shoot)))
+            .filter_map(|shoot| Some((waits_since(shoot)?, shoot.name_any(), shoot.uid()?)))
             .collect();
-        waiting.sort_by_key(|(since, shoot)| (*since, shoot.name_any()));
-        let used_up = self.used_up();
-        let (turns, mut rounds) = (lock(&self.turns), HashMap::<String, usize>::new());
-        let ranked = waiting.into_iter().map(|(since, shoot)| {
-            let project = shoot.namespace().unwrap_or_default();
-            let last = turns.last_move(destination, &project);
-            let round = rounds.entry(project).or_default();
-            *round += 1;
-            let is_used_up = shoot.uid().is_some_and(|uid| used_up.contains(&uid));
-            ((is_used_up, *round, last, since), shoot)
+        waiting.sort();
+        let longest_first: Vec<_> = waiting.into_iter().map(|(_, _, uid)| uid).collect();
+        let mut holders = self.holders(&mut self.lock_slots(), destination, known, now);
+        holders.remove(&left.uid().unwrap_or_default());
+        let demand = SlotDemand {
+            destination,
+            at_most: self.at_most,
+            holders: &holders,
+            waiting: &waiting_for(destination, known),
+            used_up: &self.used_up(),
+        };
+        let next = demand.next(&longest_first, &lock(&self.turns));
+        let shoots = next.iter().filter_map(|uid| {
+            known
+                .iter()
+                .find(|shoot| shoot.metadata.uid.as_ref() == Some(uid))
         });
-        let mut ranked: Vec<_> = ranked.collect();
-        ranked.sort_by_key(|(rank, _)| *rank);
-        let first = ranked.into_iter().take(self.at_most);
-        first.map(|(_, shoot)| Arc::clone(shoot)).collect()
+        shoots.cloned().collect()
     }
 
     /// Uids of the shoots that have not left their source within [`LONGEST`]. The gardenlet of the source

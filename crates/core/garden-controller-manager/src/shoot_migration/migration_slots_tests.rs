@@ -6,6 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
 
+#[path = "next_shoots_tests.rs"]
+mod next_shoots;
+
 const B: &str = "seed-b";
 
 /// Wants to move from seed-a.
@@ -196,7 +199,7 @@ fn a_move_whose_approvals_have_used_up_the_time_comes_last() {
     let known = [waiting("idle", 1), waiting("next", 2)];
     let reserve = |shoot: &Shoot, known: &[Arc<Shoot>]| slots.reserve(shoot, B, None, known, now);
     assert_eq!(reserve(&known[0], &known), Err(NoSlot::LeftToOthers(0)));
-    assert_eq!(slots.next(B, &known)[0].name_any(), "next");
+    assert_eq!(slots.next(&known[0], B, &known, now)[0].name_any(), "next");
     assert_eq!(reserve(&known[1], &known), Ok(()));
     slots.cancel(&known[1]);
     assert_eq!(reserve(&known[0], &known[..1]), Ok(()), "no other shoot waits");
@@ -381,7 +384,7 @@ fn projects_take_turns() {
         Err(NoSlot::Busy(1))
     );
     // The shoot has arrived.
-    let next = slots.next(B, &known);
+    let next = slots.next(&during[2], B, &known, start);
     let names: Vec<_> = next.iter().map(|shoot| shoot.name_any()).collect();
     assert_eq!(names, ["of-q"]);
     let soon = start + SignedDuration::from_secs(1);
@@ -410,19 +413,6 @@ fn a_waiting_shoot_that_asks_for_no_slot_holds_up_no_other_project() {
 }
 
 #[test]
-fn the_next_shoots_are_of_different_projects() {
-    let known = [
-        of_project("p", &waiting("p-first", 1)),
-        of_project("p", &waiting("p-second", 2)),
-        of_project("p", &waiting("p-third", 3)),
-        of_project("q", &waiting("q-first", 4)),
-    ];
-    let next = MigrationSlots::new(3).next(B, &known);
-    let names: Vec<_> = next.iter().map(|shoot| shoot.name_any()).collect();
-    assert_eq!(names, ["p-first", "q-first", "p-second"]);
-}
-
-#[test]
 fn a_place_that_nobody_takes_is_given_to_another() {
     let (slots, now, nobody) = (
         MigrationSlots::new(1),
@@ -438,23 +428,6 @@ fn a_place_that_nobody_takes_is_given_to_another() {
         slots.reserve(&shoot("new", B), B, None, &nobody, now + RESERVED_FOR),
         Ok(())
     );
-}
-
-#[test]
-fn who_has_waited_longest_is_next() {
-    let known = [
-        waiting("third", 3),
-        Arc::new(shoot("ready", B)),
-        waiting("first", 1),
-        waiting("second", 2),
-    ];
-    let next = |at_most| -> Vec<_> {
-        let next = MigrationSlots::new(at_most).next(B, &known);
-        next.iter().map(|shoot| shoot.name_any()).collect()
-    };
-    assert_eq!(next(2), ["first", "second"]);
-    assert_eq!(next(5), ["first", "second", "third"]);
-    assert!(MigrationSlots::new(5).next("seed-c", &known).is_empty());
 }
 
 #[test]

@@ -70,25 +70,68 @@ impl SlotDemand<'_> {
         turns: &ProjectTurns,
         now: Timestamp,
     ) -> bool {
-        let own = self.rank(uid, origin, turns);
-        self.waiting
-            .iter()
-            .any(|(other, waits)| turns.claims.is_valid(other, now) && self.rank(other, waits, turns) < own)
+        let held = HeldSlots::new(self.holders);
+        let own = self.rank(uid, origin, &held, turns);
+        self.waiting.iter().any(|(other, waits)| {
+            turns.claims.is_valid(other, now) && self.rank(other, waits, &held, turns) < own
+        })
+    }
+
+    /// The uids of the waiting shoots that get the next slots, in the order of the slots: at most as many as
+    /// the limit. `longest_first`: the uids of the waiting shoots, in the order of the begin of the wait.
+    pub(super) fn next(&self, longest_first: &[String], turns: &ProjectTurns) -> Vec<String> {
+        let mut held = HeldSlots::new(self.holders);
+        let origins = longest_first.iter();
+        let mut waiting: Vec<_> = origins
+            .filter_map(|uid| Some((uid, self.waiting.get(uid)?)))
+            .collect();
+        let (mut next, mut rounds) = (Vec::new(), HashMap::<&str, usize>::new());
+        while next.len() < self.at_most {
+            let ranks = waiting.iter().enumerate().map(|(position, (uid, origin))| {
+                let round = rounds.get(origin.project.as_str()).copied();
+                (self.rank(uid, origin, &held, turns), round, position)
+            });
+            let Some((_, _, first)) = ranks.min() else { break };
+            let (uid, origin) = waiting.remove(first);
+            held.add(origin);
+            *rounds.entry(&origin.project).or_default() += 1;
+            next.push(uid.clone());
+        }
+        next
     }
 
     /// Equal for all shoots of the same project and source that have not used up their time.
-    fn rank(&self, uid: &str, origin: &MoveOrigin, turns: &ProjectTurns) -> SlotRank {
-        let held_by_project = self
-            .holders
-            .values()
-            .filter(|held| held.project == origin.project);
-        let held_by_source = self.holders.values().filter(|held| held.source == origin.source);
+    fn rank(&self, uid: &str, origin: &MoveOrigin, held: &HeldSlots<'_>, turns: &ProjectTurns) -> SlotRank {
+        let of_project = held.of_project.get(origin.project.as_str()).copied();
+        let of_source = held.of_source.get(origin.source.as_str()).copied();
         SlotRank {
             is_used_up: self.used_up.contains(uid),
-            project_has_share: held_by_project.count() >= (self.at_most / 2).max(1),
-            source_has_share: held_by_source.count() >= self.at_most.div_ceil(2),
+            project_has_share: of_project.unwrap_or_default() >= (self.at_most / 2).max(1),
+            source_has_share: of_source.unwrap_or_default() >= self.at_most.div_ceil(2),
             last_move: turns.last_move(self.destination, &origin.project),
         }
+    }
+}
+
+/// The numbers of slots that projects and sources hold: counted once for the ranks of all waiting shoots.
+#[derive(Debug, Default)]
+struct HeldSlots<'a> {
+    of_project: HashMap<&'a str, usize>,
+    of_source: HashMap<&'a str, usize>,
+}
+
+impl<'a> HeldSlots<'a> {
+    fn new(holders: &'a HashMap<String, MoveOrigin>) -> Self {
+        let mut held = Self::default();
+        for origin in holders.values() {
+            held.add(origin);
+        }
+        held
+    }
+
+    fn add(&mut self, origin: &'a MoveOrigin) {
+        *self.of_project.entry(&origin.project).or_default() += 1;
+        *self.of_source.entry(&origin.source).or_default() += 1;
     }
 }
 
@@ -97,7 +140,7 @@ impl SlotDemand<'_> {
 pub(super) struct ProjectTurns {
     pub(super) claims: SlotClaims,
     /// When a shoot of the project was last seen on the way, by destination and project.
-    moved: HashMap<(String, String), Timestamp>,
+    moved: HashMap<String, HashMap<String, Timestamp>>,
 }
 
 impl ProjectTurns {
@@ -105,17 +148,17 @@ impl ProjectTurns {
     /// destination.
     pub(super) fn observe(&mut self, demand: SlotDemand<'_>, waiting: &HashSet<String>, now: Timestamp) {
         self.claims.observe(waiting, now);
-        self.moved
-            .retain(|_, last| now.duration_since(*last) < REMEMBERED_FOR);
-        for holder in demand.holders.values() {
-            let key = (demand.destination.to_owned(), holder.project.clone());
-            self.moved.insert(key, now);
-        }
+        self.moved.retain(|_, moved| {
+            moved.retain(|_, last| now.duration_since(*last) < REMEMBERED_FOR);
+            !moved.is_empty()
+        });
+        let moved = self.moved.entry(demand.destination.to_owned()).or_default();
+        let holders = demand.holders.values();
+        moved.extend(holders.map(|holder| (holder.project.clone(), now)));
     }
 
     /// `None`: the project has moved no shoot to the destination for long, and comes first.
-    pub(super) fn last_move(&self, destination: &str, project: &str) -> Option<Timestamp> {
-        let key = (destination.to_owned(), project.to_owned());
-        self.moved.get(&key).copied()
+    fn last_move(&self, destination: &str, project: &str) -> Option<Timestamp> {
+        self.moved.get(destination)?.get(project).copied()
     }
 }

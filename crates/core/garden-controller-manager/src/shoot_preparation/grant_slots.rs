@@ -186,10 +186,14 @@ impl GrantSlots {
             .iter()
             .filter(|other| other.uid().is_some_and(|uid| holds(&uid, other)))
             .collect();
+        // Counted once for the ranks of all waiting shoots.
+        let mut held: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+        for holder in &holders {
+            *held.entry(holder.metadata.namespace.as_deref()).or_default() += 1;
+        }
         let rank = |candidate: &Shoot, since: Option<Timestamp>| -> Rank {
-            let project = candidate.namespace();
-            let held = holders.iter().filter(|holder| holder.namespace() == project);
-            let has_share = held.count() >= (self.most / 2).max(1);
+            let of_project = held.get(&candidate.metadata.namespace.as_deref()).copied();
+            let has_share = of_project.unwrap_or_default() >= (self.most / 2).max(1);
             (
                 has_share,
                 since.is_none(),
