@@ -72,6 +72,7 @@ pub async fn a_member_keeps_no_deleted_right(garden: &Garden) {
             "with propagationPolicy Foreground or Orphan, because dependents would keep the object",
         );
     }
+    the_collector_keeps_no_binding(garden).await;
     let configs: Api<ConfigMap> = Api::namespaced(garden.client("guest-of-keeper", &[]).await, NAMESPACE);
     let write = || try_create(&configs, garden::config_map("of-guest", 1));
     until_allowed(write).await;
@@ -93,6 +94,15 @@ pub async fn a_member_keeps_no_deleted_right(garden: &Garden) {
         allowed(created.map(drop));
         allowed(bindings.delete(name, &params).await.map(drop));
     }
+}
+
+/// The member deletes an owner of the binding in the foreground, and the garbage collector follows.
+async fn the_collector_keeps_no_binding(garden: &Garden) {
+    let collector = "system:serviceaccount:kube-system:generic-garbage-collector";
+    let bindings: Api<RoleBinding> = Api::namespaced(garden.client(collector, &[]).await, NAMESPACE);
+    let deleted = bindings.delete("of-guest", &DeleteParams::foreground()).await;
+    let words = "with propagationPolicy Foreground or Orphan, because dependents would keep the object";
+    refused(deleted.map(drop), words);
 }
 
 /// kube-apiserver authorizes a watch once. The reason for the restarts in the runbook about rights.
