@@ -105,13 +105,14 @@ fn a_request_that_was_never_approved_has_only_waited_for_a_slot() {
 fn the_bound_of_a_move_begins_with_the_approval() {
     let state = |more: &str| shoot("b", "a", "Reconcile Succeeded", more);
     let approved_before = APPROVED.replace("destination: b", "destination: a");
-    for waits in [
-        state(""),
-        state(&not_ready(DESTINATION_SEED_BUSY)),
+    for more in [
+        "",
+        &not_ready(DESTINATION_SEED_BUSY),
         // The approval of the move that the shoot came by.
-        state(&approved_before),
+        &approved_before,
     ] {
-        assert!(matches!(judge_begin(Some(&waits), "b"), Ok(Step::Waiting(_))));
+        let waits = judge_begin(Some(&state(more)), "b");
+        assert!(matches!(waits, Ok(Step::Waiting(_))));
     }
     let leaving = shoot("b", "a", "Migrate Processing", "");
     for begun in [state(APPROVED), leaving] {
