@@ -72,8 +72,8 @@ async fn place_after_the_end(cached: &str, latest: &'static str) -> (Result<Next
 /// phase `Claiming`, too.
 #[tokio::test]
 async fn a_late_cache_creates_no_source_entry_again() {
-    let (next, created) = place_after_the_end("Claiming", "Held").await;
+    let (next, created) = Box::pin(place_after_the_end("Claiming", "Held")).await;
     assert_eq!((next.unwrap(), created), (Next::After(CONFLICT_REQUEUE), 0));
-    let (_, created) = place_after_the_end("Claiming", "Claiming").await;
+    let (_, created) = Box::pin(place_after_the_end("Claiming", "Claiming")).await;
     assert_eq!(created, 1);
 }
