@@ -2,9 +2,9 @@
 //!
 //! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and
 //! `/snapshot/delta`; `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `GET /ownership` and
-//! `POST /ownership/sealing` and `PUT /gate/prepared-clients`. The crate `sidecar-protocol` has the types of the answers. `/healthz`,
-//! `/snapshot/latest` and `/metrics` answer from memory at any time. `/healthz` reports on this process only:
-//! a bucket that refuses requests must not take etcd out of service.
+//! `POST /ownership/sealing` and `PUT /gate/prepared-clients`. The crate `sidecar-protocol` has the types of
+//! the answers. `/healthz`, `/snapshot/latest` and `/metrics` answer from memory at any time. `/healthz`
+//! reports on this process only: a bucket that refuses requests must not take etcd out of service.
 
 use crate::clock;
 use crate::error::{Class, Error, Result};

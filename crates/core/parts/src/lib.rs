@@ -26,7 +26,7 @@
 //! | `system_components` | kube-proxy, CoreDNS and api-proxy on the nodes |
 //! | `tunnel` | the path from kube-apiserver to nodes |
 //! | `namespace` | the namespace of the shoot in the seed; `cluster`: the Cluster object there |
-//! | `component` | shared shapes of processes that run as Deployments |
+//! | `component` | shared shapes of processes that run as Deployments; `hex`: bytes as text |
 //! | `managed_resources` | objects that resource-manager applies; `rbac`: roles and bindings among them |
 //! | `shoot_cleanup` | empties a shoot that is deleted, through the API of the shoot |
 //! | `preparation` | the inputs of a preparation for a shoot of a different seed |
@@ -40,6 +40,7 @@ mod etcd;
 mod extensions;
 mod facts;
 mod findings;
+mod hex;
 mod managed_resources;
 mod namespace;
 mod nodes;

@@ -8,7 +8,7 @@ use crate::null_as_default;
 /// Path of the request. An older process answers 404, and no list changes the rules of such a gate.
 pub const PREPARED_CLIENTS_PATH: &str = "/gate/prepared-clients";
 
-/// Organizational unit in the subject of a certificate that was issued for a preparation. No other
+/// Organizational unit in the subject of a certificate that was issued for a preparation. No further
 /// certificate of etcd's CA has an organizational unit, and a gate compares the presence alone.
 pub const PREPARED_CLIENT_UNIT: &str = "gardener.cloud:preparation";
 
@@ -37,7 +37,7 @@ pub struct PreparedClient {
     pub expiry: Timestamp,
 }
 
-/// The answer of a process whose gate follows the list.
+/// The answer of a process with a gate that follows the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PreparedClientsAnswer {

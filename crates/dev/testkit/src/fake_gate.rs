@@ -42,7 +42,7 @@ impl FakeGate {
         Ok(url)
     }
 
-    /// Whether the process is of a former version, which knows no lists.
+    /// Whether the process is of a former version, and knows no lists.
     pub fn set_former(&self, is_former: bool) {
         self.is_former.store(is_former, Ordering::SeqCst);
     }

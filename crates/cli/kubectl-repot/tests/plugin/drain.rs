@@ -15,7 +15,7 @@ use api::{
 };
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{Patch, PatchParams},
     runtime::wait::await_condition,
 };
 use kubectl_repot::{
@@ -97,20 +97,20 @@ pub async fn until(shoots: &Api<Shoot>, name: &str, is_so: impl Fn(&Shoot) -> bo
     Ok(())
 }
 
-fn asks(shoot: &Shoot) -> bool {
+pub fn asks(shoot: &Shoot) -> bool {
     let annotations = shoot.metadata.annotations.as_ref();
     annotations.is_some_and(|all| all.contains_key(MIGRATION_DRY_RUN))
 }
 
 /// As a user removes the question before the garden answers.
-async fn remove_question(fixture: &Fixture, name: &str) -> Result<()> {
+pub async fn remove_question(fixture: &Fixture, name: &str) -> Result<()> {
     until(&fixture.shoots, name, asks).await?;
     let removed = json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: null}}});
     fixture.merge(name, removed).await.map(drop)
 }
 
 /// As garden-controller-manager answers a dry run.
-async fn answer_dry_run(fixture: &Fixture, name: &str, seed: &str, may_begin: bool) -> Result<()> {
+pub async fn answer_dry_run(fixture: &Fixture, name: &str, seed: &str, may_begin: bool) -> Result<()> {
     answer_dry_run_in(&fixture.shoots, name, seed, may_begin).await
 }
 
@@ -150,7 +150,7 @@ pub fn names(seed: &'static str) -> impl Fn(&Shoot) -> bool {
 }
 
 /// As both gardenlets move the shoot.
-async fn arrive(fixture: &Fixture, name: &str, seed: &str) -> Result<()> {
+pub async fn arrive(fixture: &Fixture, name: &str, seed: &str) -> Result<()> {
     arrive_in(&fixture.shoots, name, seed).await
 }
 
@@ -400,116 +400,5 @@ async fn a_request_that_waits_for_a_slot_is_no_failed_move(
     assert_eq!(outcome["result"], "Refused", "{}", answer.text);
     let kept = fixture.shoots.get("apart").await?;
     assert_eq!(kept.spec.seed_name.as_deref(), Some("jammed"));
-    Ok(())
-}
-
-/// A user removes the question about the own shoot, and the Shoots of further users are deleted meanwhile.
-pub async fn a_shoot_without_an_answer_is_left_out_of_a_drain(fixture: &Fixture) -> Result<()> {
-    for seed in ["beset", "haven"] {
-        bring_seed(fixture, seed).await?;
-    }
-    for name in ["mute", "fleeting", "remnant", "sound"] {
-        bring_shoot(fixture, name, "testing", ["beset", "beset"]).await?;
-    }
-    // The gardenlet has deleted the control plane, and a user keeps the Shoot.
-    let own = json!({"metadata": {"finalizers": ["example.org/own"]}});
-    fixture.merge("remnant", own).await?;
-    let deleted = DeleteParams::default();
-    fixture.shoots.delete("remnant", &deleted).await?;
-    let (to, excluded) = (["haven".to_owned()], ["garden-dev/departed".to_owned()]);
-    let request = DrainRequest {
-        excluded: &excluded,
-        ..request("beset", &to, Some("beset"))
-    };
-    a_mistyped_name_is_refused(fixture, request).await?;
-    let asked = Mutex::new(String::new());
-    let approves = |text: &str, name: &str| -> Option<String> {
-        text.clone_into(&mut asked.lock().unwrap());
-        Some(name.to_owned())
-    };
-    let unapproved = DrainRequest {
-        approval: None,
-        ..request
-    };
-    let drained = Box::pin(drain(&fixture.session, unapproved, &approves, &silent));
-    // As garden-controller-manager, the gardenlets and the users.
-    let garden = async {
-        remove_question(fixture, "mute").await?;
-        until(&fixture.shoots, "fleeting", asks).await?;
-        fixture.shoots.delete("fleeting", &deleted).await?;
-        answer_dry_run(fixture, "sound", "haven", true).await?;
-        until(&fixture.shoots, "sound", names("haven")).await?;
-        arrive(fixture, "sound", "haven").await
-    };
-    let (answer, acted) = tokio::join!(drained, garden);
-    acted?;
-    let answer = answer?;
-    assert!(answer.has_obstacles, "{}", answer.text);
-    let outcomes = answer.json["shoots"].as_array().unwrap();
-    let results = outcomes
-        .iter()
-        .map(|outcome| (outcome["shoot"].as_str(), outcome["result"].as_str()));
-    let results: Vec<_> = results.collect();
-    let expected = [("mute", "LeftOut"), ("sound", "Moved")].map(|(name, result)| (Some(name), Some(result)));
-    assert_eq!(results, expected, "{}", answer.text);
-    let question = asked.into_inner().unwrap();
-    for words in [
-        "remnant is deleted, and does not count",
-        "--exclude garden-dev/departed leaves no Shoot on seed beset out: no Shoot has this name",
-    ] {
-        assert!(question.contains(words), "{words}: {question}");
-        let notes = answer.json["notes"].to_string();
-        assert!(notes.contains(words), "{words}: {notes}");
-    }
-    a_drain_without_any_answer_fails(fixture, &to).await?;
-    let released = json!({"metadata": {"finalizers": null}});
-    fixture.merge("remnant", released).await.map(drop)
-}
-
-/// With an approval in advance the shoot of the correct name would move.
-async fn a_mistyped_name_is_refused(fixture: &Fixture, request: DrainRequest<'_>) -> Result<()> {
-    let nobody = |_: &str, _: &str| -> Option<String> { None };
-    let refused = Box::pin(drain(&fixture.session, request, &nobody, &silent)).await;
-    let failure = refused.unwrap_err().to_string();
-    assert!(
-        failure.contains("no Shoot has this name") && failure.contains("nothing was changed"),
-        "{failure}"
-    );
-    let seeds: Api<Seed> = Api::all(fixture.client.clone());
-    assert!(!seeds.get("beset").await?.spec.is_cordoned());
-    Ok(())
-}
-
-/// A single shoot is left on the seed.
-async fn a_drain_without_any_answer_fails(fixture: &Fixture, to: &[String]) -> Result<()> {
-    let nobody = |_: &str, _: &str| -> Option<String> { None };
-    let request = request("beset", to, Some("beset"));
-    let drained = Box::pin(drain(&fixture.session, request, &nobody, &silent));
-    let (failed, removed) = tokio::join!(drained, remove_question(fixture, "mute"));
-    removed?;
-    let failure = failed.unwrap_err().to_string();
-    assert!(
-        failure.contains("no dry run of 1 was answered") && failure.contains("removed without an answer"),
-        "{failure}"
-    );
-    // All shoots of a namespace are left out on purpose, so the garden is not asked. The seed is cordoned, so
-    // that no approval is needed.
-    let excluded = ["garden-dev/*".to_owned()];
-    let request = DrainRequest {
-        excluded: &excluded,
-        approval: None,
-        ..request
-    };
-    let nothing = Box::pin(drain(&fixture.session, request, &nobody, &silent)).await?;
-    assert!(
-        !nothing.has_obstacles && nothing.text.contains("left out: --exclude"),
-        "{}",
-        nothing.text
-    );
-    assert!(
-        nothing.text.contains("Seed beset is drained except for"),
-        "{}",
-        nothing.text
-    );
     Ok(())
 }

@@ -8,6 +8,7 @@ mod fixture;
 mod lanes;
 mod observation;
 mod trials;
+mod unanswered;
 
 use std::sync::Mutex;
 
@@ -55,8 +56,8 @@ testkit::scenarios! {
     drain::{
         a_cordoned_seed_keeps_its_taints, a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals,
         a_drain_without_an_approval_changes_nothing, a_failing_move_holds_no_lane_of_a_repeated_drain,
-        a_shoot_without_an_answer_is_left_out_of_a_drain,
     },
+    unanswered::{a_shoot_without_an_answer_is_left_out_of_a_drain},
     lanes::{
         a_shoot_that_is_created_again_has_not_left_the_seed, a_slow_move_holds_no_lane_from_other_projects,
     },

@@ -24,10 +24,8 @@ use serde_json::json;
 
 use crate::{
     FIELD_MANAGER, Facts, Residency, configuration_problem, from_json,
-    secrets::{
-        config::{KUBE_APISERVER, TUNNEL_SERVICE},
-        issue::hex,
-    },
+    hex::hex,
+    secrets::config::{KUBE_APISERVER, TUNNEL_SERVICE},
     task::{NONE, PartTask},
 };
 

@@ -11,7 +11,7 @@ use sidecar_protocol::{PREPARED_CLIENTS_PATH, PreparedClient, PreparedClientList
 use crate::{
     Residency, configuration_problem,
     etcd::sidecar::{SidecarAnswer, ask_with, client},
-    secrets::prepared::EtcdSerial,
+    secrets::etcd_serial::EtcdSerial,
 };
 
 /// Validity of a list. Longer than a restart of the gardenlet, so that a restart cuts no connection of a

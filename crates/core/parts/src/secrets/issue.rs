@@ -13,8 +13,8 @@ use runtime::{Error, Result, clock};
 use serde_json::json;
 use sidecar_protocol::PREPARED_CLIENT_UNIT;
 
-use super::{config::Recipe, prepared::EtcdSerial, signing_key};
-use crate::api_server::kubeconfig;
+use super::{config::Recipe, etcd_serial::EtcdSerial, signing_key};
+use crate::{api_server::kubeconfig, hex::hex};
 
 /// Validity of an authority and of a carried certificate, in years. Longer than the expected life of a shoot
 /// without a rotation of the authorities, since a carried certificate is never renewed.
@@ -256,17 +256,6 @@ fn random<const N: usize>() -> Result<[u8; N]> {
         .fill(&mut bytes)
         .map_err(|_| Error::transient("the system gave no random bytes"))?;
     Ok(bytes)
-}
-
-/// Bytes in lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 fn failed(name: &str, error: rcgen::Error) -> Error {

@@ -12,11 +12,12 @@
 //! | `issue` | creates keys, certificates, tokens and files, with the validity |
 //! | `signing_key` | the key for tokens of service accounts |
 //! | `carried` | puts Secrets of the ShootState back |
-//! | `prepared` | the keys that a preparation shares with the destination |
+//! | `prepared` | the keys that a preparation shares with the destination; `etcd_serial`: a serial number |
 //! | `expiry` | the end of validity as a metric |
 
 mod carried;
 pub mod config;
+pub(crate) mod etcd_serial;
 mod expiry;
 pub(crate) mod issue;
 mod plan;

@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 
 use super::{
     config::{Config, Recipe},
-    issue::{Data, hex},
+    issue::Data,
 };
-use crate::configuration_problem;
+use crate::{configuration_problem, hex::hex};
 
 /// A derived certificate is renewed this long before expiry. Longer than the longest pause between two
 /// reconciliations of a shoot.

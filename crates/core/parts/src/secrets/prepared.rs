@@ -23,7 +23,8 @@ use runtime::{Error, Result, client::Cluster, error::Explain};
 
 use super::{
     config::{Config, ETCD_CLIENT, IDENTITY, PreparedShare, prepared_keys, prepared_names, table},
-    issue::{Validity, hex, issue},
+    etcd_serial::EtcdSerial,
+    issue::{Validity, issue},
     plan::{Existing, data_by_name},
 };
 use crate::{FIELD_MANAGER, configuration_problem, residency::Residency};
@@ -39,45 +40,6 @@ fn data_key(secret: &str, key: &str) -> String {
 /// All keys of a share.
 pub(crate) fn share_keys() -> impl Iterator<Item = String> {
     prepared_names().flat_map(|name| prepared_keys(name).iter().map(move |key| data_key(name, key)))
-}
-
-/// Serial number of the certificate for etcd, as long as a certificate may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EtcdSerial([u8; 20]);
-
-impl EtcdSerial {
-    /// Derived from the grant, so that the source can list the serial number without the certificate: also
-    /// after a restart, and after garden-controller-manager has deleted the object with the keys.
-    pub(crate) fn from_grant(granted: &MigrationPreparation) -> Self {
-        let MigrationPreparation {
-            uid,
-            source,
-            destination,
-            epoch,
-            expiry,
-        } = granted;
-        // No name and no uid has a slash.
-        let text = format!("{uid}/{source}/{destination}/{epoch}/{}", expiry.0.as_second());
-        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-        let mut serial = [0; 20];
-        for (byte, hashed) in serial.iter_mut().zip(digest.as_ref()) {
-            *byte = *hashed;
-        }
-        // A positive number without a leading zero has the same bytes in the certificate.
-        serial[0] = (serial[0] & 0x3f) | 0x40;
-        Self(serial)
-    }
-
-    /// As in lists for the gate.
-    pub(crate) fn to_hex(self) -> String {
-        hex(&self.0)
-    }
-}
-
-impl AsRef<[u8]> for EtcdSerial {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
 }
 
 /// The share for the destination of a grant. The certificates of the share end with the grant.

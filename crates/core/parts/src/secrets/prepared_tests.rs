@@ -18,9 +18,10 @@ use x509_parser::certificate::X509Certificate;
 
 use super::{
     config::{self, Config, PreparedShare, Recipe},
+    etcd_serial::EtcdSerial,
     make,
     plan::Existing,
-    prepared::{EtcdSerial, ShareData, issue_share, secrets_of_share, share_keys},
+    prepared::{ShareData, issue_share, secrets_of_share, share_keys},
 };
 use crate::shoot_state::is_carried;
 
@@ -150,7 +151,7 @@ fn the_certificate_for_etcd_has_the_mark_and_the_serial_number_of_the_grant() {
             .map(|unit| unit.as_str().unwrap().to_owned())
             .collect();
         if key == "etcd-client_tls.crt" {
-            let serial = super::issue::hex(leaf.raw_serial());
+            let serial = crate::hex::hex(leaf.raw_serial());
             assert_eq!(serial, EtcdSerial::from_grant(&granted).to_hex());
             assert_eq!(units, [PREPARED_CLIENT_UNIT]);
             assert_eq!(usages(&leaf), (false, true), "{key}");

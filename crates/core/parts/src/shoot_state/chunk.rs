@@ -7,7 +7,7 @@
 use api::gardencore::StateChunk;
 use sha2::{Digest, Sha256};
 
-use crate::secrets::issue::hex;
+use crate::hex::hex;
 
 /// Most bytes of text in a chunk. zstd adds at most a few thousand bytes to incompressible text. In base64,
 /// with the rest of the object, the result stays below 1 MiB (R7-26).
