@@ -26,7 +26,7 @@ fn read(chart: &str, file: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The errors of a process about its flags at the bounds of the values of its chart. A process that refuses
+/// The errors of a process about flags at the bounds of the values of the chart. A process that refuses
 /// such a flag does not start with values that Helm accepts. `needed`: the name of the process, and the flags
 /// that the process needs for its start.
 ///

@@ -35,7 +35,7 @@ impl Lanes {
         }
     }
 
-    /// The next move, which holds a lane until the end or a delay. `None` if no move may begin now. A lane
+    /// The next move. The move holds a lane until the end or a delay. `None` if no move may begin now. A lane
     /// that a delay has released is for the shoots of further projects, up to [`MOVES_PER_LANE`].
     pub(super) fn begin_next(&mut self) -> Option<(usize, Work)> {
         let under_way = self.held.len() + self.delayed.len();

@@ -46,7 +46,7 @@ use crate::{
 /// Shows the plan, asks for the approval, cordons the seed, and moves the shoots. A refused move is reported,
 /// and the drain goes on. After a failed move no further move of the project is requested, and after failed
 /// moves of two projects no move at all. Shoots that the caller leaves out are no obstacle. A repeated drain
-/// of a seed without further shoots changes nothing and needs no approval.
+/// of a seed without further shoots makes no change and needs no approval.
 pub async fn drain(
     session: &Session,
     request: DrainRequest<'_>,

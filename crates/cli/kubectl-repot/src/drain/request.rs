@@ -15,7 +15,7 @@ pub struct DrainRequest<'a> {
     pub excluded: &'a [String],
     /// The name that approves the drain, where the caller approved in advance.
     pub approval: Option<&'a str>,
-    /// The time since the request for which a move holds a lane ([`crate::takeover::LANE_WITHIN`]).
+    /// The longest time since the request that a move holds a lane ([`crate::takeover::LANE_WITHIN`]).
     pub lane_within: Duration,
     /// The bound of the wait for the approval of each move, and of each move after the approval.
     pub within: Duration,

@@ -16,7 +16,7 @@ use crate::{
 
 /// The project of the second tenant. The name comes after the name of the first project.
 const GUESTS: &str = "garden-guests";
-/// Far below the time without progress after which a move stalls.
+/// Far below the time without progress that makes a move stall.
 const BRIEF: Duration = Duration::from_secs(2);
 
 /// Security: the first shoot of a hostile project makes progress and takes long. The second shoot of the
