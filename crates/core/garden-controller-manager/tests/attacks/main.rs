@@ -203,7 +203,9 @@ testkit::scenarios! {
         a_shoot_has_few_finalizers_and_tolerations,
         a_binding_is_small_enough_for_everybody,
     },
-    managed_fields::{an_approved_move_takes_edits, managed_fields_leave_room_for_others},
+    managed_fields::{
+        an_approved_move_takes_edits, managed_fields_leave_room_for_others, nobody_fills_the_name_for_generation,
+    },
     stored_bytes::{
         a_shoot_is_bounded_in_bytes,
         the_largest_shoot_is_approved_and_handed_over,

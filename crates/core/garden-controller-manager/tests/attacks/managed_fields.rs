@@ -1,9 +1,12 @@
-//! An attacker fills `metadata.managedFields` up to the largest request that etcd takes. Each further write
-//! of the object would be refused, an approval, a hand-over and a deletion included.
+//! An attacker fills `metadata.managedFields` or `metadata.generateName` up to the largest request that etcd
+//! takes. Each further write of the object would be refused, an approval, a hand-over and a deletion included.
 
-use api::gardencore::Shoot;
+use api::gardencore::{SecretBinding, Seed, Shoot};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, api::DeleteParams};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,6 +24,38 @@ const ALLOWED_FOR_USERS: usize = 32;
 const ALLOWED_FOR_SEEDS: usize = 48;
 const ALLOWED_FOR_OPERATORS: usize = 64;
 const VERSION: &str = "core.gardener.cloud/v1beta1";
+
+/// The API server bounds the field at a creation alone.
+pub async fn nobody_fills_the_name_for_generation(garden: &Garden) {
+    const WORDS: &str = "metadata.generateName has more than 253 characters";
+    let (shoot, binding) = ("generated", "generated-binding");
+    garden
+        .shoot(shoot, "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let administrators = shoots(&garden.administrator());
+    let user = shoots(&garden.editor_of_shoots(NAMESPACE).await.unwrap());
+    let gardenlet = shoots(&garden.seed_a);
+    let name = |length: usize| json!({"metadata": {"generateName": "a".repeat(length)}});
+    garden::until_allowed(|| garden::try_patch(&user, shoot, &name(253))).await;
+    for api in [&user, &gardenlet, &administrators] {
+        refused(garden::try_patch(api, shoot, &name(254)).await, WORDS);
+        refused(garden::try_patch(api, shoot, &name(1_000_000)).await, WORDS);
+    }
+    let bindings: Api<SecretBinding> = garden.admin(NAMESPACE);
+    let body =
+        json!({"metadata": {"name": binding}, "provider": {"type": "local"}, "secretRef": {"name": "own"}});
+    let body: SecretBinding = serde_json::from_value(body).unwrap();
+    let created = bindings.create(&PostParams::default(), &body).await;
+    allowed(created.map(drop));
+    refused(
+        garden::try_patch(&bindings, binding, &name(1_000_000)).await,
+        WORDS,
+    );
+    let seeds: Api<Seed> = Api::all(garden.seed_a.clone());
+    refused(garden::try_patch(&seeds, "seed-a", &name(1_000_000)).await, WORDS);
+    let removed = json!({"metadata": {"generateName": null}});
+    allowed(garden.patch(&user, shoot, removed).await);
+}
 
 /// The user also has the right to move Shoots, which a project gives to its members. Further scenarios give
 /// the same user this right, so the outcome depends on no order.
