@@ -11,7 +11,7 @@ use api::{
         condition::{GARDENLET_READY, OWNER_SERVERS_AGREE},
     },
     gardencore::Seed,
-    meta::{Condition, ConditionStatus},
+    meta::{Condition, ConditionStatus, find_condition},
 };
 use jiff::Timestamp;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
@@ -124,21 +124,7 @@ impl SeedController {
             None => "The gardenlet never renewed the seed's Lease.",
         };
         let written = conditions::change(MANAGER, &seeds, &name, "conditions", |list| {
-            // An unknown state stays unchanged: a repeated write would only move the times.
-            if list
-                .iter()
-                .any(|c| c.type_ == GARDENLET_READY && c.status == ConditionStatus::Unknown)
-            {
-                return;
-            }
-            Condition::new(
-                GARDENLET_READY,
-                ConditionStatus::Unknown,
-                "SeedStatusUnknown",
-                message,
-                clock::now_k8s(),
-            )
-            .merge_into(list);
+            mark_silent(list, message);
         })
         .await;
         if matches!(written, Ok(true)) {
@@ -203,5 +189,45 @@ impl SeedController {
 
     fn observations(&self) -> std::sync::MutexGuard<'_, Observations> {
         self.observations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sets condition `GardenletReady` to `Unknown`. Readers take the first condition of a type, and a hostile
+/// gardenlet may have written the type twice, so further conditions of the type are removed.
+fn mark_silent(list: &mut Vec<Condition>, message: &str) {
+    let mut is_first = true;
+    list.retain(|condition| condition.type_ != GARDENLET_READY || std::mem::take(&mut is_first));
+    // An unknown state stays unchanged: a repeated write would only move the times.
+    if find_condition(list, GARDENLET_READY).is_some_and(|found| found.status == ConditionStatus::Unknown) {
+        return;
+    }
+    Condition::new(
+        GARDENLET_READY,
+        ConditionStatus::Unknown,
+        "SeedStatusUnknown",
+        message,
+        clock::now_k8s(),
+    )
+    .merge_into(list);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise the Seed of a hostile gardenlet never counts as silent.
+    #[test]
+    fn a_condition_that_is_there_twice_becomes_unknown() {
+        let condition = |status| Condition::new(GARDENLET_READY, status, "R", "m", clock::now_k8s());
+        let mut list = vec![
+            condition(ConditionStatus::True),
+            condition(ConditionStatus::Unknown),
+        ];
+        mark_silent(&mut list, "silent");
+        assert_eq!(list.len(), 1);
+        assert_eq!(list[0].status, ConditionStatus::Unknown);
+        assert_eq!(list[0].message, "silent");
+        mark_silent(&mut list, "later");
+        assert_eq!(list[0].message, "silent", "a repeated write only moves the times");
     }
 }
