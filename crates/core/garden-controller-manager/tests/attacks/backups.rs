@@ -42,7 +42,7 @@ pub async fn a_seed_plants_no_entry(garden: &Garden) {
         .grant_gardenlets("core.gardener.cloud", "backupentries", "create")
         .await;
     let words = "garden-controller-manager creates the BackupEntries of each Shoot";
-    garden::until_refused_with(words, || try_create(&a, entry("any", "seed-a"))).await;
+    garden::until_refused(words, || try_create(&a, entry("any", "seed-a"))).await;
     let status = json!({"seedName": "seed-a", "technicalID": "shoot--dev--planted", "uid": uid});
     garden.status(&shoots, "planted", status).await;
     for (entries, seed) in [(&a, "seed-a"), (&b, "seed-b")] {
@@ -91,7 +91,7 @@ pub async fn an_editor_of_entries_gives_no_bucket_to_a_seed(garden: &Garden) {
     let editor = garden.editor_of_backups(NAMESPACE).await.unwrap();
     let editor: Api<BackupEntry> = Api::namespaced(editor, NAMESPACE);
     let words = "may not create BackupEntry gift of bucket bucket-of-planted for seed \"seed-a\"";
-    garden::until_refused_with(words, || try_create(&editor, entry("gift", "seed-a"))).await;
+    garden::until_refused(words, || try_create(&editor, entry("gift", "seed-a"))).await;
     let created = editor
         .create(&PostParams::default(), &entry("gift", "seed-a"))
         .await;
@@ -110,7 +110,7 @@ pub async fn a_seed_makes_no_bucket(garden: &Garden) {
         .grant_gardenlets("core.gardener.cloud", "backupbuckets", "create")
         .await;
     let words = "garden-controller-manager creates the BackupBucket of each Seed";
-    garden::until_refused_with(words, || try_create(&buckets, bucket("any"))).await;
+    garden::until_refused(words, || try_create(&buckets, bucket("any"))).await;
     for name in [own.as_str(), foreign.as_str(), "any"] {
         let created = buckets.create(&params, &bucket(name)).await;
         refused(created.map(drop), words);
@@ -303,7 +303,7 @@ pub async fn a_seed_deletes_its_bucket_with_its_seed_alone(garden: &Garden) {
     let words = "may not delete BackupBucket storing: Seed storing is not being deleted";
     let params = DeleteParams::default();
     // The API server reads the new Seed a moment later.
-    garden::until_refused_with(words, || try_delete(&buckets, "storing")).await;
+    garden::until_refused(words, || try_delete(&buckets, "storing")).await;
     refused(buckets.delete("storing", &params).await.map(drop), words);
     let released = json!({"metadata": {"finalizers": null}});
     refused(

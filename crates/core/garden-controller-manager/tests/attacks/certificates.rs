@@ -20,6 +20,7 @@ use crate::{
 const SEED: &str = "stolen";
 const USER: &str = "gardener.cloud:system:seed:stolen";
 const LEASES: &str = "gardener-system-seed-lease";
+const CANNOT_READ: &str = "cannot get resource \"secrets\"";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 type Reading = Pin<Box<dyn Future<Output = Result<(), kube::Error>> + Send>>;
@@ -94,16 +95,19 @@ pub async fn a_withdrawn_certificate_has_no_rights(garden: &Garden) {
         let bindings: Api<RoleBinding> = garden.admin(namespace);
         bindings.delete(USER, &DeleteParams::default()).await.unwrap();
     }
-    garden::until_refused(|| read(&own, "dns")).await;
-    garden::until_refused(|| read(&secrets, "robbed.kubeconfig")).await;
+    garden::until_refused(CANNOT_READ, || read(&own, "dns")).await;
+    garden::until_refused(CANNOT_READ, || read(&secrets, "robbed.kubeconfig")).await;
     let label = json!({"metadata": {"labels": {"x": "y"}}});
-    garden::until_refused(|| garden::try_patch(&seeds, SEED, &label)).await;
-    garden::until_refused(|| garden::try_apply(&leases, SEED, lease())).await;
-    refused(read(&own, "dns").await, "cannot get resource \"secrets\"");
-    refused(
-        read(&secrets, "robbed.kubeconfig").await,
-        "cannot get resource \"secrets\"",
-    );
+    garden::until_refused("cannot patch resource \"seeds\"", || {
+        garden::try_patch(&seeds, SEED, &label)
+    })
+    .await;
+    garden::until_refused("cannot patch resource \"leases\"", || {
+        garden::try_apply(&leases, SEED, lease())
+    })
+    .await;
+    refused(read(&own, "dns").await, CANNOT_READ);
+    refused(read(&secrets, "robbed.kubeconfig").await, CANNOT_READ);
     refused(
         garden.patch(&seeds, SEED, label).await,
         "cannot patch resource \"seeds\"",
@@ -130,7 +134,7 @@ pub async fn a_withdrawn_certificate_has_no_rights(garden: &Garden) {
     garden::until_allowed(|| read(&of_a, "of-a.kubeconfig")).await;
     refused(
         secrets.get("robbed-later.kubeconfig").await.map(drop),
-        "cannot get resource \"secrets\"",
+        CANNOT_READ,
     );
     // The withdrawal outlives the Seed: the namespace stays.
     let deleted = namespaces.delete("seed-stolen", &DeleteParams::default()).await;
@@ -153,7 +157,7 @@ pub async fn a_removed_seed_gets_no_right(garden: &Garden) {
     let namespaces: Api<Namespace> = Api::all(garden.administrator());
     let deleted = namespaces.delete("seed-removed", &DeleteParams::default()).await;
     allowed(deleted.map(drop));
-    garden::until_refused(|| find(&roles, name)).await;
+    garden::until_refused("not found", || find(&roles, name)).await;
 
     // A change of the project gives no right back.
     garden

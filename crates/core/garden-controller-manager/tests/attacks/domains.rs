@@ -137,7 +137,7 @@ async fn a_shoot_on_a_seed_gets_no_domain(garden: &Garden) {
     let named = |domain: &str| json!({"spec": {"dns": {"domain": domain}}});
     let late = named("late.taken.test");
     let words = "cannot be added to Shoot plain, which is on seed \"seed-a\" without this domain";
-    garden::until_refused_with(words, || garden::try_patch(&shoots, "plain", &late)).await;
+    garden::until_refused(words, || garden::try_patch(&shoots, "plain", &late)).await;
     refused(garden.patch(&shoots, "plain", late.clone()).await, words);
     // A change in two steps.
     let removed = json!({"spec": {"dns": null}});

@@ -21,6 +21,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// Many times the duration of a request, also on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 const REFUSED: &str = "may not add a finalizer to";
+const CANNOT_CREATE: &str = "cannot create resource \"configmaps\"";
 
 fn finalizers(list: &[&str]) -> Value {
     json!({"metadata": {"finalizers": list}})
@@ -80,8 +81,8 @@ pub async fn a_member_keeps_no_deleted_right(garden: &Garden) {
     let open = configs.watch(&WatchParams::default(), "0").await.unwrap();
     let deleted = administrators.delete("of-guest", &DeleteParams::default()).await;
     allowed(deleted.map(drop));
-    until_refused(write).await;
-    refused(write().await, "cannot create resource \"configmaps\"");
+    until_refused(CANNOT_CREATE, write).await;
+    refused(write().await, CANNOT_CREATE);
     an_open_watch_outlives_the_right(garden, open).await;
 
     a_finalizer_from_before_the_policy_is_removed(garden, &bindings, &configs).await;
@@ -162,8 +163,8 @@ async fn a_finalizer_from_before_the_policy_is_removed(
     // Kubernetes counts the right.
     allowed(write().await);
     allowed(garden.patch(&administrators, "early", finalizers(&[])).await);
-    until_refused(write).await;
-    refused(write().await, "cannot create resource \"configmaps\"");
+    until_refused(CANNOT_CREATE, write).await;
+    refused(write().await, CANNOT_CREATE);
 }
 
 /// Roles, and the bindings to credentials.

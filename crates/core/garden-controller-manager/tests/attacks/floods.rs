@@ -13,10 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    garden::{
-        Garden, NAMESPACE, allowed, event_in, refused, try_create, until_allowed, until_refused,
-        until_refused_with,
-    },
+    garden::{Garden, NAMESPACE, allowed, event_in, refused, try_create, until_allowed, until_refused},
     grant_rights,
 };
 
@@ -206,7 +203,7 @@ pub async fn a_seed_reports_where_the_seed_has_a_shoot(garden: &Garden) {
         event.metadata.name = Some("late".to_owned());
         event
     };
-    until_refused(|| try_create(&mine, late())).await;
+    until_refused(no_right, || try_create(&mine, late())).await;
     refused(create(QUIET, late()).await, no_right);
     a_wide_right_to_events_meets_the_policy(garden).await;
 }
@@ -303,7 +300,7 @@ pub async fn a_seed_reports_about_its_own_bucket_and_extensions(garden: &Garden)
     let kind = "ControllerInstallation";
     let words = "may not write an Event about ControllerInstallation reported-of-seed-b of seed \"seed-b\"";
     let foreign = || about(kind, "reported-of-seed-b");
-    until_refused_with(words, || try_create(&events, foreign())).await;
+    until_refused(words, || try_create(&events, foreign())).await;
     refused(create(foreign()).await, words);
     allowed(create(about(kind, "reported-of-seed-a")).await);
 
@@ -314,7 +311,7 @@ pub async fn a_seed_reports_about_its_own_bucket_and_extensions(garden: &Garden)
     let bucket_of_b = garden.bucket_of("seed-b").await;
     let without_backup = garden.bucket_of("seed-c").await;
     for name in [bucket_of_b.as_str(), without_backup.as_str(), "all-is-well"] {
-        until_refused_with(&words, || try_create(&events, about(kind, name))).await;
+        until_refused(&words, || try_create(&events, about(kind, name))).await;
         refused(create(about(kind, name)).await, &words);
     }
     allowed(create(about(kind, &own)).await);
@@ -342,7 +339,7 @@ async fn a_wide_right_to_events_meets_the_policy(garden: &Garden) {
     for namespace in ["garden", "kube-system", "gardener-system-seed-lease"] {
         let words = format!("may not write an Event in namespace {namespace}");
         let events: Api<Event> = Api::namespaced(garden.seed_a.clone(), namespace);
-        until_refused_with(&words, || try_create(&events, event_in(namespace, "seed-a"))).await;
+        until_refused(&words, || try_create(&events, event_in(namespace, "seed-a"))).await;
         let created = events
             .create(&PostParams::default(), &event_in(namespace, "seed-a"))
             .await;

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::garden::{
     self, Garden, NAMESPACE, allowed, bucket, project_of, refused, try_create, try_delete, try_patch,
-    until_allowed, until_refused_with,
+    until_allowed, until_refused,
 };
 
 /// Longer than garden-controller-manager takes for a change on a slow machine.
@@ -160,7 +160,7 @@ pub async fn it_meets_the_policies_under_a_different_name(garden: &Garden) {
     let second = garden.client("second-manager", &[]).await;
     let namespaces: Api<Namespace> = Api::all(second.clone());
     let words = "garden-controller-manager may not delete namespace garden:";
-    until_refused_with(words, || try_delete(&namespaces, "garden")).await;
+    until_refused(words, || try_delete(&namespaces, "garden")).await;
     refused(
         namespaces
             .delete("garden", &DeleteParams::default())
@@ -256,7 +256,7 @@ pub async fn it_changes_only_its_finalizer_of_a_seed(garden: &Garden) {
     let metadata = |metadata: serde_json::Value| json!({"metadata": metadata});
     let label = metadata(json!({"labels": {"x": "y"}}));
     let words = "may not write Seed finalized";
-    until_refused_with(words, || try_patch(&seeds, "finalized", &label)).await;
+    until_refused(words, || try_patch(&seeds, "finalized", &label)).await;
     for change in [
         label.clone(),
         metadata(json!({"annotations": {"x": "y"}})),

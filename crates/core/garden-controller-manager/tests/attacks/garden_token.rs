@@ -38,7 +38,7 @@ pub async fn no_seed_gets_a_token_of_the_garden(garden: &Garden) {
     garden.grant_gardenlets("", "secrets", "create").await;
     let policy =
         "may not create Secret x.kubeconfig: garden-controller-manager makes the Secrets that it fills";
-    garden::until_refused_with(policy, || {
+    garden::until_refused(policy, || {
         garden::try_create(
             &Api::<Secret>::namespaced(garden.seed_a.clone(), NAMESPACE),
             token("x.kubeconfig"),
@@ -60,7 +60,7 @@ pub async fn no_seed_gets_a_token_of_the_garden(garden: &Garden) {
     let data = json!({"data": {"kubeconfig": "eA=="}});
     let words = "it is none that garden-controller-manager made for a Shoot (type Opaque";
     let _controllers = grant_rights(garden);
-    garden::until_refused_with(words, || garden::try_patch(&a, "tokens.kubeconfig", &data)).await;
+    garden::until_refused(words, || garden::try_patch(&a, "tokens.kubeconfig", &data)).await;
     refused(garden.patch(&a, "tokens.kubeconfig", data).await, words);
 }
 
@@ -87,7 +87,7 @@ pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
     garden.grant_gardenlets("", "secrets", "patch").await;
     garden::until_allowed(|| garden::try_patch(&a, "going.kubeconfig", &fill())).await;
     let not_yet = "the shoot going is on seed \"seed-a\"";
-    garden::until_refused_with(not_yet, || garden::try_patch(&b, "going.kubeconfig", &fill())).await;
+    garden::until_refused(not_yet, || garden::try_patch(&b, "going.kubeconfig", &fill())).await;
     allowed(garden.patch(&a, "filled.kubeconfig", fill()).await);
     allowed(garden.patch(&a, "going.kubeconfig", fill()).await);
     refused(

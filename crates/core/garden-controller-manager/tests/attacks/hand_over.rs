@@ -6,7 +6,7 @@ use kube::Api;
 use serde_json::{Value, json};
 
 use crate::garden::{
-    self, Garden, NAMESPACE, allowed, operation, refused, try_patch_status, until_allowed, until_refused_with,
+    self, Garden, NAMESPACE, allowed, operation, refused, try_patch_status, until_allowed, until_refused,
 };
 
 /// The end of the epoch that the source has handed over.
@@ -47,7 +47,7 @@ pub async fn a_seed_with_owner_checks_hands_over_from_phase_sealing_alone(garden
         |phase: &str| format!("in phase \"{phase}\" of status.ownership: Seed guarded has owner checks on");
     moving(garden, "unsealed", Value::Null).await;
     // The API server reads the new Seed a moment later.
-    until_refused_with(&words(""), || {
+    until_refused(&words(""), || {
         try_patch_status(&source, "unsealed", hand_over("guarded"))
     })
     .await;

@@ -301,7 +301,7 @@ async fn from_before_the_bounds(garden: &Garden, tenant: &Api<DynamicObject>) {
     binding.metadata.resource_version = None;
     binding.metadata.uid = None;
     bindings.create(&PostParams::default(), &binding).await.unwrap();
-    garden::until_refused_with(TOO_LARGE, || garden::try_create(tenant, shoot("x", &config))).await;
+    garden::until_refused(TOO_LARGE, || garden::try_create(tenant, shoot("x", &config))).await;
     let configured = |config: Value| json!({"spec": {"provider": {"infrastructureConfig": config}}});
     for same_or_smaller in [
         json!({"metadata": {"labels": {"a": "b"}}}),

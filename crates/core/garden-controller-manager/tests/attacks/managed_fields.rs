@@ -37,7 +37,7 @@ pub async fn nobody_fills_the_name_for_generation(garden: &Garden) {
     let gardenlet = shoots(&garden.seed_a);
     let name = |length: usize| json!({"metadata": {"generateName": "a".repeat(length)}});
     garden::until_allowed(|| garden::try_patch(&user, shoot, &name(253))).await;
-    garden::until_refused(|| garden::try_patch(&user, shoot, &name(254))).await;
+    garden::until_refused(WORDS, || garden::try_patch(&user, shoot, &name(254))).await;
     for api in [&user, &gardenlet, &administrators] {
         refused(garden::try_patch(api, shoot, &name(254)).await, WORDS);
         refused(garden::try_patch(api, shoot, &name(1_000_000)).await, WORDS);

@@ -132,8 +132,8 @@ pub async fn a_member_names_no_owner_of_the_garden(garden: &Garden) {
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     };
     garden::until_allowed(|| garden::try_create(&configs, config_with("Shoot"))).await;
-    garden::until_refused(|| garden::try_create(&configs, config_with("Seed"))).await;
     let words = "as an owner of ConfigMap";
+    garden::until_refused(words, || garden::try_create(&configs, config_with("Seed"))).await;
     for kind in ["Seed", "Project", "CloudProfile", "BackupBucket"] {
         refused(garden::try_create(&configs, config_with(kind)).await, words);
     }

@@ -13,10 +13,7 @@ use serde_json::{Value, json};
 use testkit::eventually;
 
 use crate::{
-    garden::{
-        Attempt, Garden, NAMESPACE, allowed, refused, try_create, until_allowed, until_refused,
-        until_refused_with,
-    },
+    garden::{Attempt, Garden, NAMESPACE, allowed, refused, try_create, until_allowed, until_refused},
     grant_rights,
     preparation::{grant, on_seed_a, shoots_of},
 };
@@ -79,7 +76,7 @@ pub async fn a_destination_reads_the_object_of_its_grant_alone(garden: &Garden) 
     );
     let manager = shoots_of(&garden.manager);
     let made = || object(document("keyed", &uid));
-    until_refused_with(NO_GRANT, || try_create(&a, made())).await;
+    until_refused(NO_GRANT, || try_create(&a, made())).await;
     refused(try_create(&a, made()).await, NO_GRANT);
     allowed(
         garden
@@ -104,10 +101,10 @@ pub async fn a_destination_reads_the_object_of_its_grant_alone(garden: &Garden) 
     // The grant ends with the request.
     let none = json!({"liveMigration": null});
     allowed(garden.patch_status(&manager, "keyed", none).await);
-    until_refused(|| try_get(&b, &keyed)).await;
+    until_refused(CANNOT_READ, || try_get(&b, &keyed)).await;
     refused(try_get(&b, &keyed).await, CANNOT_READ);
     until_deleted(garden, &keyed).await;
-    until_refused_with(NO_GRANT, || try_create(&a, made())).await;
+    until_refused(NO_GRANT, || try_create(&a, made())).await;
     refused(try_create(&a, made()).await, NO_GRANT);
 }
 
@@ -152,6 +149,7 @@ pub async fn a_void_grant_gives_no_keys(garden: &Garden) {
     let uid = on_seed_a(garden, "unkeyed").await;
     let keyed = name("unkeyed");
     let made = || object(document("unkeyed", &uid));
+    let forbidden = "\"unkeyed.preparation-1-32472144000\" is forbidden";
     for void in [
         json!({"liveMigration": {"preparation": {"uid": "of-an-earlier-shoot"}}}),
         json!({"liveMigration": {"preparation": {"source": "seed-c"}}}),
@@ -168,15 +166,12 @@ pub async fn a_void_grant_gives_no_keys(garden: &Garden) {
         until_allowed(|| try_get(&b, &keyed)).await;
         allowed(try_get(&b, &keyed).await);
         garden.status(&admin, "unkeyed", void).await;
-        until_refused(|| try_get(&b, &keyed)).await;
+        until_refused(CANNOT_READ, || try_get(&b, &keyed)).await;
         refused(try_get(&b, &keyed).await, CANNOT_READ);
         until_deleted(garden, &keyed).await;
         // The policy of a host that has left the shoot, or no grant.
-        until_refused(|| try_create(&a, made())).await;
-        refused(
-            try_create(&a, made()).await,
-            "\"unkeyed.preparation-1-32472144000\" is forbidden",
-        );
+        until_refused(forbidden, || try_create(&a, made())).await;
+        refused(try_create(&a, made()).await, forbidden);
     }
     let ended = json!({"seedName": "seed-a", "liveMigration": null});
     garden.status(&admin, "unkeyed", ended).await;

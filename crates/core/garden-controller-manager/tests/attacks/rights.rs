@@ -122,7 +122,7 @@ pub async fn a_service_account_of_a_known_name_is_not_exempt(garden: &Garden) {
         .await;
     let roles: Api<Role> = Api::namespaced(namesake, NAMESPACE);
     let planted = role("gardener.cloud:seed:seed-c", &json!({}));
-    garden::until_refused_with("may not write", || try_create(&roles, planted.clone())).await;
+    garden::until_refused("may not write", || try_create(&roles, planted.clone())).await;
     refused(
         roles.create(&PostParams::default(), &planted).await.map(drop),
         "may not write",

@@ -40,7 +40,7 @@ async fn becomes_readable(client: &Client, namespace: &str, name: &'static str) 
 }
 
 async fn becomes_unreadable(client: &Client, namespace: &str, name: &'static str) {
-    garden::until_refused(|| read(client, namespace, name)).await;
+    garden::until_refused(CANNOT_READ, || read(client, namespace, name)).await;
     refused(read(client, namespace, name).await, CANNOT_READ);
 }
 

@@ -165,7 +165,7 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
     garden.grant_gardenlets(core, "shootstates", "patch").await;
     let theirs = chunk(garden, "theirs.state-1-0", "theirs").await;
     let words = "the shoot theirs is on seed \"seed-b\"";
-    garden::until_refused_with(words, || garden::try_create(&a, theirs.clone())).await;
+    garden::until_refused(words, || garden::try_create(&a, theirs.clone())).await;
     refused(a.create(&params, &theirs).await.map(drop), words);
     refused(
         garden.patch(&states(&garden.seed_a), "theirs", fill()).await,
@@ -240,7 +240,7 @@ async fn a_hand_over_takes_them_along(garden: &Garden) {
         Box::pin(async move { b.get("filled.state-1-0").await.map(drop) })
     })
     .await;
-    garden::until_refused(|| {
+    garden::until_refused(CANNOT_READ, || {
         let a = a.clone();
         Box::pin(async move { a.get("filled.state-1-0").await.map(drop) })
     })

@@ -74,7 +74,7 @@ pub async fn a_namespace_has_one_project(garden: &Garden) {
     let projects: Api<Project> = Api::all(garden.administrator());
     let word = "namespace garden-dev belongs to project dev";
     let evil = garden::project_of("evil", Some(NAMESPACE));
-    garden::until_refused(|| garden::try_apply(&projects, "evil", evil.clone())).await;
+    garden::until_refused(word, || garden::try_apply(&projects, "evil", evil.clone())).await;
     refused(garden.apply(&projects, "evil", evil.clone()).await, word);
     // The default namespace name of a project counts too.
     allowed(
@@ -83,11 +83,9 @@ pub async fn a_namespace_has_one_project(garden: &Garden) {
             .await,
     );
     let evil = garden::project_of("evil", Some("garden-quiet"));
-    garden::until_refused(|| garden::try_apply(&projects, "evil", evil.clone())).await;
-    refused(
-        garden.apply(&projects, "evil", evil.clone()).await,
-        "namespace garden-quiet belongs to project quiet",
-    );
+    let word = "namespace garden-quiet belongs to project quiet";
+    garden::until_refused(word, || garden::try_apply(&projects, "evil", evil.clone())).await;
+    refused(garden.apply(&projects, "evil", evil.clone()).await, word);
     // The technical ids of a--b/c and a/b--c would be equal.
     refused(
         garden

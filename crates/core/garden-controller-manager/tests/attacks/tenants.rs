@@ -26,7 +26,7 @@ pub async fn a_version_is_on_offer_or_stays(garden: &Garden) {
     };
     let words = "is not on offer in CloudProfile offer";
     let image = "1.34.4-x@sha256:0123456789abcdef";
-    garden::until_refused_with(words, || try_apply(&editor, "offered", make("offered", image))).await;
+    garden::until_refused(words, || try_apply(&editor, "offered", make("offered", image))).await;
     for version in [image, "1.34.5", "1.34.9", "1.36", "1.3"] {
         refused(
             garden.apply(&editor, "offered", make("offered", version)).await,
@@ -46,7 +46,7 @@ pub async fn a_version_is_on_offer_or_stays(garden: &Garden) {
         .bring(&offer(&json!([{"version": "1.35.1"}])))
         .await
         .unwrap();
-    garden::until_refused_with(words, || try_apply(&editor, "former", make("former", "1.34.7"))).await;
+    garden::until_refused(words, || try_apply(&editor, "former", make("former", "1.34.7"))).await;
     refused(
         garden.apply(&editor, "former", make("former", "1.34.7")).await,
         words,
@@ -159,7 +159,7 @@ pub async fn a_project_in_deletion_gets_no_shoot(garden: &Garden) {
         Api::namespaced(garden.editor_of_shoots(IN_DELETION).await.unwrap(), IN_DELETION);
     let words = "Project departing is being deleted, so that namespace garden-departing takes no new Shoot";
     let late = || garden::shoot_with_pools("belated", "local", &json!([]));
-    garden::until_refused_with(words, || try_apply(&editor, "belated", late())).await;
+    garden::until_refused(words, || try_apply(&editor, "belated", late())).await;
     refused(garden.apply(&editor, "belated", late()).await, words);
     // A different Project is not concerned.
     let others: Api<Shoot> = garden.admin(NAMESPACE);

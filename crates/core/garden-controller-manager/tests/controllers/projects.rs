@@ -68,7 +68,7 @@ pub async fn a_member_runs_no_pod_in_the_garden(garden: &Garden) {
         &json!({"hostPID": true, "volumes": [{"name": "r", "hostPath": {"path": "/"}}]}),
     );
     let words = "violates PodSecurity \"restricted:latest\"";
-    garden::until_refused_with(words, || garden::try_create(&pods, privileged.clone())).await;
+    garden::until_refused(words, || garden::try_create(&pods, privileged.clone())).await;
     let params = PostParams::default();
     refused(pods.create(&params, &privileged).await.map(drop), words);
     let harmless = pod(
@@ -77,7 +77,7 @@ pub async fn a_member_runs_no_pod_in_the_garden(garden: &Garden) {
         &json!({"securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}}}),
     );
     let words = "exceeded quota: gardener";
-    garden::until_refused_with(words, || garden::try_create(&pods, harmless.clone())).await;
+    garden::until_refused(words, || garden::try_create(&pods, harmless.clone())).await;
     refused(pods.create(&params, &harmless).await.map(drop), words);
 
     // The etcd of the garden has room for all projects. One of three ConfigMaps has the authority.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::{
     RENEWED_EVERY, SILENCE_BORNE, SOON, condition,
-    garden::{Controlled, Garden, NAMESPACE, allowed, try_create, try_patch, until_refused_with},
+    garden::{Controlled, Garden, NAMESPACE, allowed, try_create, try_patch, until_refused},
     gardenlet_of, renew, until,
 };
 
@@ -118,7 +118,7 @@ async fn shows_although_the_namespace_of_the_seed_cannot_be_written(garden: &Gar
     refuse(garden, "seed-seed-b", &rule).await;
     let mut wanted = Namespace::default();
     wanted.metadata.name = Some("seed-seed-b".to_owned());
-    until_refused_with(REFUSED, || try_create(&namespaces, wanted.clone())).await;
+    until_refused(REFUSED, || try_create(&namespaces, wanted.clone())).await;
     // From here on the namespace cannot be written. The gardenlet reports once more, and is silent then.
     allowed(renew(garden, "seed-b").await);
     let ready = condition("GardenletReady", ConditionStatus::True);
@@ -154,7 +154,7 @@ async fn shows_in_a_shoot_beside_a_shoot_that_cannot_be_written(garden: &Garden)
         "operations": ["UPDATE"]});
     refuse(garden, "a-jammed", &rule).await;
     let label = json!({"metadata": {"labels": {"x": "y"}}});
-    until_refused_with(REFUSED, || try_patch(&shoots, "a-jammed", &label)).await;
+    until_refused(REFUSED, || try_patch(&shoots, "a-jammed", &label)).await;
     let manager = garden.context(&[]).garden;
     let is_silent = || async { Ok(true) };
     assert!(report_unknown(&manager, "seed-jammed", is_silent).await.is_err());

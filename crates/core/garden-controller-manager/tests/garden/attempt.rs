@@ -29,14 +29,10 @@ pub(super) async fn in_force(policy: &str, attempt: impl Fn() -> Attempt) -> Res
     .await
 }
 
-/// Waits until this is refused. A policy reads further objects, beside the written object, from a cache of
-/// the API server, which follows their last change a moment later.
-pub async fn until_refused(attempt: impl Fn() -> Attempt) {
-    settled(attempt, true).await;
-}
-
-/// Like [`until_refused`], with these words: the API server sees new rights a moment later.
-pub async fn until_refused_with(words: &str, attempt: impl Fn() -> Attempt) {
+/// Waits until this is refused with these words. The API server reads rights, and the objects beside the
+/// written object, from caches, which follow their last change a moment later. Without the words, a refusal
+/// for a different reason, such as a missing object, would end the wait.
+pub async fn until_refused(words: &str, attempt: impl Fn() -> Attempt) {
     let _ = eventually("the last change is known", IN_FORCE_WITHIN, || {
         let attempt = attempt();
         async move {
@@ -51,23 +47,7 @@ pub async fn until_refused_with(words: &str, attempt: impl Fn() -> Attempt) {
 
 /// Like [`until_refused`], until the attempt succeeds.
 pub async fn until_allowed(attempt: impl Fn() -> Attempt) {
-    settled(attempt, false).await;
-}
-
-/// Only waits: if the condition never holds, the real attempt that follows reports the failure, with its
-/// line.
-async fn settled(attempt: impl Fn() -> Attempt, refused: bool) {
-    let _ = eventually("the last change is known", IN_FORCE_WITHIN, || {
-        let attempt = attempt();
-        async move {
-            if attempt.await.is_err() == refused {
-                Ok(())
-            } else {
-                Err("not yet")
-            }
-        }
-    })
-    .await;
+    let _ = eventually("the last change is known", IN_FORCE_WITHIN, attempt).await;
 }
 
 /// A dry-run attempt.

@@ -34,7 +34,6 @@ mod users;
 
 pub use attempt::{
     Attempt, try_apply, try_create, try_delete, try_patch, try_patch_status, until_allowed, until_refused,
-    until_refused_with,
 };
 pub use controlled::Controlled;
 pub use users::{config_map, event_in, secret_binding};

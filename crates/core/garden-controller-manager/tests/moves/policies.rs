@@ -123,8 +123,9 @@ pub async fn a_seed_approves_nothing(garden: &Garden) {
     }]});
     let seeds = [&garden.seed_a, &garden.seed_b]
         .map(|client| -> Api<Shoot> { Api::namespaced(client.clone(), NAMESPACE) });
+    let words = "status.migration of Shoot coveted";
     // A policy takes effect a moment after its creation.
-    garden::until_refused(|| {
+    garden::until_refused(words, || {
         let (api, body) = (seeds[0].clone(), json!({"status": approval("seed-b")}));
         Box::pin(async move {
             let params = kube::api::PatchParams::default().dry_run();
@@ -134,7 +135,6 @@ pub async fn a_seed_approves_nothing(garden: &Garden) {
     })
     .await;
     let [host, destination] = &seeds;
-    let words = "status.migration of Shoot coveted";
     let any = "Shoot coveted";
     refused(
         garden.patch_status(host, "coveted", approval("seed-b")).await,

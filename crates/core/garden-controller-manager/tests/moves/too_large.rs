@@ -18,7 +18,7 @@ use serde_json::json;
 use testkit::eventually;
 
 use crate::{
-    garden::{self, Garden, NAMESPACE, allowed, try_patch_status, until_refused_with},
+    garden::{self, Garden, NAMESPACE, allowed, try_patch_status, until_refused},
     journey::{approval, beside_the_controller, create, create_on, edit, is_for, make_ready, reason, until},
     renewal::until_event,
     servers,
@@ -131,7 +131,7 @@ async fn refuse_copies_of_the_specification(garden: &Garden, name: &'static str)
     }
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let approved = json!({"migration": {"source": "a", "destination": "b", "generation": 1, "spec": {}}});
-    until_refused_with(REFUSAL, || try_patch_status(&shoots, name, approved.clone())).await;
+    until_refused(REFUSAL, || try_patch_status(&shoots, name, approved.clone())).await;
 }
 
 async fn allow_copies_of_the_specification(garden: &Garden) {

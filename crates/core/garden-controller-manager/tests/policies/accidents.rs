@@ -14,6 +14,7 @@ use crate::garden::{
 /// Case 10: also an administrator has to confirm, and a namespace without Shoots and backups is free.
 pub async fn a_namespace_with_shoots_or_backups_stays(garden: &Garden) {
     let all: Api<Namespace> = Api::all(garden.administrator());
+    let unconfirmed = "annotate the namespace with confirmation.gardener.cloud/deletion=true";
     for (name, kind) in [(WITH_A_SHOOT, "Shoot"), (WITH_BACKUPS, "BackupEntry")] {
         refused(
             try_delete(&all, name).await,
@@ -26,14 +27,11 @@ pub async fn a_namespace_with_shoots_or_backups_stays(garden: &Garden) {
             &format!("namespace {name} holds {kind} only"),
         );
         confirm(garden, &all, name, json!("yes")).await;
-        refused(
-            try_delete(&all, name).await,
-            "annotate the namespace with confirmation.gardener.cloud/deletion=true",
-        );
+        refused(try_delete(&all, name).await, unconfirmed);
         confirm(garden, &all, name, json!("true")).await;
         allowed(try_delete(&all, name).await);
         confirm(garden, &all, name, Value::Null).await;
-        until_refused(|| try_delete(&all, name)).await;
+        until_refused(unconfirmed, || try_delete(&all, name)).await;
     }
     let empty = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}});
     garden.bring(&empty).await.unwrap();

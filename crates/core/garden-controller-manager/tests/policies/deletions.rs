@@ -45,7 +45,10 @@ pub async fn a_deletion_is_confirmed(garden: &Garden) {
         let entries = entries.clone();
         async move { entries.delete(name, &DeleteParams::default()).await.map(|_| ()) }
     };
-    garden::until_refused(|| garden::try_delete(&entries, "shoot--dev--ended--u1")).await;
+    garden::until_refused("holds the backups of shoot ended, which lives", || {
+        garden::try_delete(&entries, "shoot--dev--ended--u1")
+    })
+    .await;
     refused(
         forget("shoot--dev--ended--u1").await,
         "holds the backups of shoot ended, which lives",
@@ -58,7 +61,10 @@ pub async fn a_deletion_is_confirmed(garden: &Garden) {
     // And while any process still writes the backups: also before the garbage collector, which a foreground
     // deletion triggers.
     let source = "source-shoot--dev--ended--u1";
-    garden::until_refused(|| garden::try_delete(&entries, source)).await;
+    garden::until_refused("may have to be restored from", || {
+        garden::try_delete(&entries, source)
+    })
+    .await;
     refused(forget(source).await, "may have to be restored from");
     refused(
         forget("shoot--dev--ended--u1").await,
@@ -98,7 +104,7 @@ async fn confirmation(garden: &Garden, shoots: &Api<Shoot>) {
     garden::until_allowed(|| garden::try_patch(&theirs, "ended", &label)).await;
     let words = "annotation confirmation.gardener.cloud/deletion=true cannot be taken back";
     let removed = set(Value::Null);
-    garden::until_refused_with(words, || garden::try_patch(&theirs, "ended", &removed)).await;
+    garden::until_refused(words, || garden::try_patch(&theirs, "ended", &removed)).await;
     refused(garden.patch(&theirs, "ended", set(json!("false"))).await, words);
     // An administrator.
     allowed(garden.patch(shoots, "ended", set(Value::Null)).await);

@@ -196,7 +196,7 @@ async fn seed_name_before_creation(garden: &Garden) {
     let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
     garden.allow_moves_to_editor(NAMESPACE).await.unwrap();
     let mover: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
-    garden::until_refused_with("before the shoot was created", || {
+    garden::until_refused("before the shoot was created", || {
         garden::try_patch(&mover, "young", &to("seed-b"))
     })
     .await;

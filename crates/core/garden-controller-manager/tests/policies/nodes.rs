@@ -78,7 +78,7 @@ pub async fn pools_have_bounds(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden.bring(&bounded_profile(10)).await.unwrap();
     // The policy knows CloudProfiles from a cache that follows later.
-    crate::garden::until_refused_with("the 10 nodes that CloudProfile bounded allows", || {
+    crate::garden::until_refused("the 10 nodes that CloudProfile bounded allows", || {
         let pools = json!([pool("a", 1, 11)]);
         crate::garden::try_apply(&shoots, "bounded", shoot_with_pools("bounded", "bounded", &pools))
     })
@@ -114,8 +114,10 @@ pub async fn pools_have_bounds(garden: &Garden) {
     // A bound that is added later does not block any other edit.
     garden.bring(&bounded_profile(4)).await.unwrap();
     let words = "allows for a shoot";
-    crate::garden::until_refused(|| crate::garden::try_patch(&shoots, "bounded", &pools(&[pool("a", 5, 9)])))
-        .await;
+    crate::garden::until_refused(words, || {
+        crate::garden::try_patch(&shoots, "bounded", &pools(&[pool("a", 5, 9)]))
+    })
+    .await;
     refused(
         garden.patch(&shoots, "bounded", pools(&[pool("a", 5, 9)])).await,
         words,

@@ -66,7 +66,7 @@ pub async fn names_and_networks_of_shoots_stay_while_shoots_are_on_the_seed(gard
     // A gardenlet that does not report the constraint may have shoots.
     for status in [constraint("False"), json!({"constraints": []})] {
         garden.status(&seeds, "hosting", status).await;
-        garden::until_refused(|| garden::try_patch(&seeds, "hosting", &edits[5].0)).await;
+        garden::until_refused(edits[5].1, || garden::try_patch(&seeds, "hosting", &edits[5].0)).await;
         for (body, words) in &edits {
             refused(edit(body.clone()).await, words);
         }
@@ -102,7 +102,10 @@ pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
         body["spec"]["dns"] = json!({"domain": domain});
         body
     };
-    garden::until_refused(|| garden::try_apply(&shoots, "web", make("web", "web.prod.a.hosting.test"))).await;
+    garden::until_refused("can only have web.dev.a.hosting.test", || {
+        garden::try_apply(&shoots, "web", make("web", "web.prod.a.hosting.test"))
+    })
+    .await;
     for (domain, words) in [
         ("web.prod.a.hosting.test", "can only have web.dev.a.hosting.test"),
         ("other.dev.a.hosting.test", "can only have web.dev.a.hosting.test"),
@@ -138,7 +141,7 @@ pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
             "whose names belong to other shoots",
         ),
     ] {
-        garden::until_refused(|| garden::try_apply(&shoots, name, make(name, domain))).await;
+        garden::until_refused(words, || garden::try_apply(&shoots, name, make(name, domain))).await;
         refused(garden.apply(&shoots, name, make(name, domain)).await, words);
     }
     // A shoot that was created without a domain.
@@ -244,7 +247,7 @@ pub async fn a_gardenlet_does_not_delete_its_seed(garden: &Garden) {
     let words = "may not change the lifetime of Seed lasting";
     let added = metadata(json!({"finalizers": ["gardener"]}));
     allowed(garden.patch(&gardenlet, "lasting", added.clone()).await);
-    garden::until_refused_with(words, || {
+    garden::until_refused(words, || {
         garden::try_patch(&gardenlet, "lasting", &metadata(json!({"finalizers": null})))
     })
     .await;
@@ -346,7 +349,11 @@ pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden
     };
     allowed(garden.apply(&shoots, "early", make("early", &json!({}))).await);
     allowed(garden.patch(&seeds, "hosting", marks).await);
-    garden::until_refused(|| garden::try_apply(&shoots, "guest", make("guest", &json!({})))).await;
+    let tainted = "has the taint protected, which the shoot does not tolerate";
+    garden::until_refused(tainted, || {
+        garden::try_apply(&shoots, "guest", make("guest", &json!({})))
+    })
+    .await;
     let create = |spec: Value| garden.apply(&shoots, "guest", make("guest", &spec));
     let tolerations =
         |value: &str| json!([{"key": "protected", "value": "any"}, {"key": "tier", "value": value}]);
@@ -360,10 +367,7 @@ pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden
         json!({"providerTypes": ["aws"]}),
     ];
     let mut refusals = vec![
-        (
-            json!({}),
-            "has the taint protected, which the shoot does not tolerate",
-        ),
+        (json!({}), tainted),
         (
             json!({"tolerations": tolerations("iron")}),
             "has the taint tier=gold",
@@ -410,7 +414,7 @@ pub async fn a_seed_in_deletion_takes_no_new_shoot(garden: &Garden) {
         .await
         .unwrap();
     let words = "Seed ending is being deleted and takes no new shoots";
-    garden::until_refused_with(words, || {
+    garden::until_refused(words, || {
         garden::try_apply(&shoots, "at-the-end", make("at-the-end"))
     })
     .await;
@@ -435,9 +439,9 @@ pub async fn a_project_bounds_the_taints_that_its_shoots_tolerate(garden: &Garde
         .await;
     let tolerate = |tolerations: Value| json!({"spec": {"tolerations": tolerations}});
     let secret = tolerate(json!([{"key": "secret"}]));
-    garden::until_refused(|| garden::try_patch(&shoots, "tolerant", &secret)).await;
-    let patch = |tolerations: Value| garden.patch(&shoots, "tolerant", tolerate(tolerations));
     let words = "spec.tolerations.whitelist of Project dev does not have the toleration";
+    garden::until_refused(words, || garden::try_patch(&shoots, "tolerant", &secret)).await;
+    let patch = |tolerations: Value| garden.patch(&shoots, "tolerant", tolerate(tolerations));
     for (toleration, taint) in [
         (json!({"key": "secret"}), "secret"),
         (json!({"key": "tier", "value": "silver"}), "tier=silver"),

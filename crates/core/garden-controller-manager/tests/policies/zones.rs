@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use testkit::apply_crds;
 
 use crate::garden::{
-    Garden, NAMESPACE, allowed, operation, refused, shoot_with_pools, try_apply, until_allowed,
-    until_refused_with,
+    Garden, NAMESPACE, allowed, operation, refused, shoot_with_pools, try_apply, until_allowed, until_refused,
 };
 
 const ISOLATED: &str = "shoot.gardener.cloud/isolated-zone";
@@ -237,7 +236,7 @@ async fn create_before_the_rule(garden: &Garden, shoots: &Api<Shoot>, rule: &str
     allowed(garden.apply(shoots, "double", double).await);
     apply_crds(&garden.administrator(), &[now]).await.unwrap();
     let again = shoot_with_pools("again", "local", &json!([pool("a", &["a", "a"])]));
-    until_refused_with(rule, || try_apply(shoots, "again", again.clone())).await;
+    until_refused(rule, || try_apply(shoots, "again", again.clone())).await;
 }
 
 /// Removes validation rules with these words; returns whether such a rule existed.
