@@ -165,6 +165,11 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
     garden.grant_gardenlets(core, "shootstates", "patch").await;
     let theirs = chunk(garden, "theirs.state-1-0", "theirs").await;
     let words = "the shoot theirs is on seed \"seed-b\"";
+    // RBAC refuses with other words until the API server knows the right.
+    garden::until_refused(words, || {
+        garden::try_patch(&states(&garden.seed_a), "theirs", &fill())
+    })
+    .await;
     garden::until_refused(words, || garden::try_create(&a, theirs.clone())).await;
     refused(a.create(&params, &theirs).await.map(drop), words);
     refused(
