@@ -28,14 +28,15 @@ pub async fn are_taken_back_at_their_time(garden: &Garden) {
                 .await,
         );
     }
-    let soon = clock::now() + SignedDuration::from_secs(5);
+    // No past time is admitted, so Shoot short is first and the time is not too near.
+    let soon = clock::now() + SignedDuration::from_secs(15);
     let far = clock::now() + SignedDuration::from_hours(9000);
     let soon_text = soon.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     for (name, expires) in [
+        ("short", Some(soon_text)),
         ("timeless", None),
         ("long", Some(far.to_string())),
         ("back", Some(far.to_string())),
-        ("short", Some(soon_text)),
     ] {
         let expires =
             expires.map(|text| text.split('.').next().unwrap().trim_end_matches('Z').to_owned() + "Z");
