@@ -82,7 +82,7 @@ async fn of_kept_objects(seeds: &Seeds) -> Result<()> {
             Some(found) if found.metadata.deletion_timestamp.is_some() => wait::WaitState::Done,
             _ => wait::WaitState::Wait("it is not being deleted".into()),
         };
-        let bound = std::time::Duration::from_secs(30);
+        let bound = std::time::Duration::from_secs(60);
         let found = testkit::measured("the ManagedResource is deleted", bound, |bound| {
             wait::until(&resources, "addon", bound, going)
         });
