@@ -1,6 +1,8 @@
 //! State that no seed could restore: a move is refused because of such state before a process stops, and all
 //! further state stays up to date.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use api::{
     constants::condition::SHOOT_STATE_COMPLETE,
@@ -21,6 +23,9 @@ use runtime::client::Cluster;
 use serde_json::{Value, json};
 
 use super::{EXTENSIONS, planted::write, shoot, state};
+
+/// Longer than an API server takes to serve a kind.
+const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result<()> {
@@ -224,5 +229,12 @@ async fn a_kind_of_a_provider(world: &World) -> Result<()> {
         },
     }))?;
     testkit::apply_crds(&world.client(), &[definition]).await?;
-    Ok(())
+    // The API server adds a kind to the discovery a moment after the kind is established.
+    testkit::eventually("the kind is in the discovery", SOON, || async {
+        let found = world.client().list_api_group_resources(EXTENSIONS).await;
+        let found = found.map_err(|error| error.to_string())?.resources;
+        let is_there = found.iter().any(|resource| resource.name == "gadgets");
+        is_there.then_some(()).ok_or_else(|| "it is not there".to_owned())
+    })
+    .await
 }
