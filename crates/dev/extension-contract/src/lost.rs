@@ -15,7 +15,7 @@ use std::{
 
 use api::{constants::operation::RECONCILE, extensions::ExtensionObject};
 use extension::{Actuator, Operation, owner::concerns};
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 use kube::ResourceExt;
 use runtime::{Error, controller::Next};
 use tokio::time::{sleep, timeout};
@@ -29,8 +29,11 @@ use crate::{
 /// Timeout for the end of a call after the loss. The call is dropped at once; the timeout is longer than a
 /// busy machine delays a task.
 const ENDS_WITHIN: Duration = Duration::from_secs(90);
-/// Time for the arrival of a request that had left before the loss.
+/// Minimum time for the arrival of a request that had left before the loss.
 const LANDS_WITHIN: Duration = Duration::from_secs(1);
+/// Successive reads before the outside systems must not change: more requests than a fake manager of machines
+/// makes for a change. With a busy API server, the reads take longer than [`LANDS_WITHIN`].
+const LANDS_AFTER_READS: usize = 60;
 /// Duration for which the outside systems must not change.
 const STANDS_STILL: Duration = Duration::from_millis(1500);
 /// The moments of the losses: from the first step to far beyond the last step of any operation.
@@ -134,7 +137,15 @@ where
         if matches!(when, When::Steps(_)) {
             return Ok(Ended::Lost);
         }
-        sleep(LANDS_WITHIN).await;
+        let api = reconciler.api_of(&self.source_object);
+        let reads = async {
+            for _ in 0..LANDS_AFTER_READS {
+                self.there(&api, &self.source_object, step).await?;
+            }
+            Ok::<_, String>(())
+        };
+        let ((), read) = join(sleep(LANDS_WITHIN), reads).await;
+        read?;
         let then = self.read_outside(step).await?;
         sleep(STANDS_STILL).await;
         let goes_on = format!("{lost} something goes on (R17-60..62)");
