@@ -22,8 +22,8 @@ const SHOOTS: usize = 250;
 /// Maximum private memory of the process, in KiB. Pages of the program file are shared and can be dropped, so
 /// these pages do not count.
 const AT_MOST: u64 = 25 * 1024;
-/// A first round over all shoots on a busy machine.
-const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(60);
+/// A first round, or two further rounds, over all shoots on a busy machine.
+const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(180);
 const CONDITIONS: usize = 5;
 /// Interval of the checks of shoots, if the environment sets the interval.
 const CARE: &str = "REPOT_IDLE_CARE";
