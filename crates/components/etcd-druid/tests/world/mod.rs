@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 /// Far longer than any step takes: each takes well under five seconds on an idle machine with two cores. Only
 /// the Job controller's pauses are longer: 10 s after the first failed pod, then 20 s, then 40 s. A busy
 /// machine has more failed pods before the test has noticed and fixed the cause.
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_secs(180);
 
 pub struct World {
     pub admin: Client,
@@ -137,11 +137,26 @@ pub fn manifest(name: &str) -> Value {
     })
 }
 
+/// Waits until the Etcd is ready and has no error. A failure that passes, such as a conflict, also stands in
+/// the status until the next reconciliation.
 pub async fn ready(etcds: &Api<Etcd>) -> Result<Etcd> {
     until(etcds, "etcd-main", "ready", |etcd| {
-        etcd.status
-            .as_ref()
-            .is_some_and(|s| s.ready == Some(true) && s.observed_generation == etcd.metadata.generation)
+        etcd.status.as_ref().is_some_and(|s| {
+            s.ready == Some(true)
+                && s.observed_generation == etcd.metadata.generation
+                && s.last_errors.is_empty()
+        })
+    })
+    .await
+}
+
+/// Waits until the first error of the Etcd has this description. Before it, the status may report a failure
+/// that passes.
+pub async fn refused(etcds: &Api<Etcd>, is_wanted: impl Fn(&str) -> bool + Send + Sync) -> Result<Etcd> {
+    until(etcds, "etcd-main", "the refusal", |etcd| {
+        let errors = etcd.status.as_ref().map(|status| &status.last_errors);
+        let first = errors.and_then(|errors| errors.first());
+        first.is_some_and(|error| is_wanted(&error.description))
     })
     .await
 }
