@@ -239,7 +239,12 @@ async fn a_source_that_is_cut_off_from_the_garden_alone_loses_no_write() {
     let writer = Writer::start(stay.gate.clone());
     writer.goes_on().await;
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
-    let (ran, acknowledged) = tokio::join!(stay.lab.copy("p", "q", &TAKES_OVER), async {
+    let patient = [
+        TAKES_OVER[0],
+        TAKES_OVER[1],
+        "--wait-for-final-snapshot-timeout=60s",
+    ];
+    let (ran, acknowledged) = tokio::join!(stay.lab.copy("p", "q", &patient), async {
         stay.is_fenced("Sealed").await;
         writer.settled().await
     });

@@ -142,9 +142,8 @@ async fn a_lease_ends_at_the_source_alone() {
     })
     .await;
     // A lease that ends by its time.
-    source.client.grant(5, 1).await.unwrap();
-    source.client.txn(vec![op_put("/ends", "x", 5)]).await.unwrap();
-    let before = source.client.revision().await.unwrap();
+    source.client.grant(5, 15).await.unwrap();
+    let before = source.client.txn(vec![op_put("/ends", "x", 5)]).await.unwrap();
     eventually("the lease ends", async || {
         (source.client.revision().await.unwrap() > before).then_some(())
     })
@@ -276,13 +275,16 @@ async fn a_follower_reads_through_the_gate_of_the_source() {
     let revision = write(&secure.etcd, 0..1000).await;
     follower.reaches(revision).await;
     assert!(secure.etcd.dump().await == local.dump().await);
-    let metrics = follower.text("/metrics").await.unwrap();
     for line in [
         format!("etcdbr_follow_revision {revision}\n"),
         "etcdbr_follow_lag_revisions 0\n".to_owned(),
         "etcdbr_follow_up 1\n".to_owned(),
     ] {
-        assert!(metrics.contains(&line), "{line} is not in {metrics}");
+        eventually(&line, async || {
+            let metrics = follower.text("/metrics").await?;
+            metrics.contains(&line).then_some(())
+        })
+        .await;
     }
 }
 

@@ -1,7 +1,9 @@
 //! Clients of a real etcd at a gate that forwards HTTP/2: etcdctl, kube-apiserver, and the client of this
 //! process.
 
-use crate::lab::{EtcdServer, Lab, Stay, eventually, free_port, op_put, program, set_tls_provider};
+use crate::lab::{
+    ETCDCTL_TIMEOUTS, EtcdServer, Lab, Stay, eventually, free_port, op_put, program, set_tls_provider,
+};
 use crate::tls::write_certificates;
 use etcd_backup_restore::etcd::{Etcd, EtcdConfig};
 use etcd_backup_restore::metrics::Metrics;
@@ -30,6 +32,7 @@ fn etcdctl(endpoint: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program("etcdctl"));
     command
         .args(["--endpoints", endpoint])
+        .args(ETCDCTL_TIMEOUTS)
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -52,7 +55,7 @@ async fn run(endpoint: &str, args: &[&str], input: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn etcdctl_does_all_through_the_gate() {
-    let stay = Stay::with_http2().await;
+    let stay = Stay::patient_with_http2().await;
     let gate = stay.gate.clone();
     let call = async |args: &[&str]| run(&gate, args, "").await;
     let mut watch = etcdctl(&gate, &["watch", "/a", "--rev=1"]).spawn().unwrap();
@@ -110,7 +113,7 @@ async fn snapshot(etcd: &Etcd) -> (usize, bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_range_and_a_snapshot_pass_byte_by_byte() {
-    let stay = Stay::with_http2().await;
+    let stay = Stay::patient_with_http2().await;
     let config = EtcdConfig::plain(
         stay.gate.clone(),
         Duration::from_secs(120),
@@ -150,7 +153,7 @@ async fn a_large_range_and_a_snapshot_pass_byte_by_byte() {
 #[tokio::test(flavor = "multi_thread")]
 async fn kube_apiserver_writes_lists_and_watches_through_the_gate() {
     const MAPS: usize = 50;
-    let stay = Stay::with_http2().await;
+    let stay = Stay::patient_with_http2().await;
     let overrides = format!("--etcd-servers-overrides=/configmaps#{}", stay.gate);
     let plane = ControlPlane::start_with("configmaps", vec![overrides])
         .await

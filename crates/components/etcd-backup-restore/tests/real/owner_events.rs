@@ -57,7 +57,7 @@ async fn a_lost_shoot_acknowledges_nothing_to_clients_of_the_etcd_with_the_event
 async fn an_etcd_with_events_that_cannot_be_reached_harms_no_client_of_etcd() {
     // A name that does not exist, and an address that does not answer.
     for target in ["etcd-events-client.invalid:2379", "192.0.2.1:2379"] {
-        let (stay, gate) = Stay::with_events(target).await;
+        let (stay, gate) = Stay::patient_with_events(target).await;
         let writer = Writer::start(stay.gate.clone());
         writer.goes_on().await;
         let starts = stay.starts();

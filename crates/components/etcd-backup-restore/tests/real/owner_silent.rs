@@ -1,22 +1,10 @@
 //! Witnesses that are silent or give unusable answers: a single such witness fences no seed, two suspend the
 //! owner.
 
-use crate::lab::{EPOCH, REQUESTS, Stay, VALIDITY, Writer, eventually, now};
+use crate::lab::{EPOCH, PATIENT_VALIDITY, REQUESTS, Stay, VALIDITY, Writer, eventually, now};
 use etcd_backup_restore::owner::Marker;
 use std::time::{Duration, Instant};
 
-/// A validity that no pause of the machine uses up: a gate that is shut then was shut by the process's own
-/// judgement.
-const PATIENT: [&str; 7] = [
-    "--owner-check-interval=2s",
-    "--owner-check-timeout=700ms",
-    "--owner-check-store-timeout=600ms",
-    "--owner-check-validity=10m",
-    "--owner-check-requests=1s",
-    "--owner-check-propagation=0",
-    "--owner-check-fence=15m",
-];
-const PATIENT_VALIDITY: Duration = Duration::from_secs(600);
 /// Between the beginning of a silence and the check that must extend the permit: two checks and more.
 const SILENT_FOR: Duration = Duration::from_secs(6);
 
@@ -38,7 +26,7 @@ async fn goes_on(stay: &Stay, writer: &Writer, when: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_silent_witness_fences_nobody_whatever_the_record_says_that_is_no_record() {
-    let mut stay = Stay::with(&PATIENT).await;
+    let mut stay = Stay::patient().await;
     let writer = Writer::start(stay.gate.clone());
     let epoch = EPOCH.to_string();
     stay.zone.write(&["seed-a", "seed-b"], &[&epoch]).await;

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Key, creation revision, last revision, version, lease, value.
 pub type Key = (Vec<u8>, i64, i64, i64, i64, Vec<u8>);
 
+/// Flags of etcdctl: far longer than a busy machine takes. The defaults are 2 s and 5 s.
+pub const ETCDCTL_TIMEOUTS: [&str; 2] = ["--dial-timeout=60s", "--command-timeout=60s"];
+
 /// A running etcd.
 pub struct EtcdServer {
     process: Child,
@@ -141,7 +144,7 @@ impl EtcdServer {
 
     pub fn compact(&self, revision: i64) {
         let mut etcdctl = Command::new(program("etcdctl"));
-        etcdctl.args([
+        etcdctl.args(ETCDCTL_TIMEOUTS).args([
             "--endpoints",
             &self.endpoint,
             "compact",
@@ -170,6 +173,7 @@ impl EtcdServer {
     /// etcd's own hash over its whole history: each change with its revision and versions.
     pub fn history(&self) -> String {
         let mut etcdctl = Command::new(program("etcdctl"));
+        etcdctl.args(ETCDCTL_TIMEOUTS);
         etcdctl.args(["--endpoints", &self.endpoint, "endpoint", "hashkv", "-w", "json"]);
         let output = etcdctl.output().unwrap();
         let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,4 +1,4 @@
-use super::{EtcdServer, Lab, eventually, free_port, program, set_tls_provider};
+use super::{ETCDCTL_TIMEOUTS, EtcdServer, Lab, eventually, free_port, program, set_tls_provider};
 use etcd_backup_restore::etcd::HistoryHash;
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
@@ -32,7 +32,7 @@ impl Learner {
         let members = format!("voter={voter}");
         let source = EtcdServer::start_plain(&lab.path("source"), &flags("voter", &voter, &members)).await;
         let mut etcdctl = Command::new(program("etcdctl"));
-        etcdctl.args([
+        etcdctl.args(ETCDCTL_TIMEOUTS).args([
             "--endpoints",
             &source.endpoint,
             "member",

@@ -14,7 +14,7 @@ mod stopwatch;
 mod writer;
 mod zone;
 
-pub use etcd_server::{EtcdServer, Key, after_loss, delete, op_put};
+pub use etcd_server::{ETCDCTL_TIMEOUTS, EtcdServer, Key, after_loss, delete, op_put};
 pub use follower::Follower;
 pub use gate::Gate;
 pub use key_bucket::KeyBucket;
@@ -23,7 +23,7 @@ pub use refusing_s3::RefusingS3;
 pub use road::Road;
 pub use s3_server::S3Server;
 pub use server::{Server, set_tls_provider};
-pub use stay::{EPOCH, REQUESTS, Stay, VALIDITY};
+pub use stay::{EPOCH, PATIENT_VALIDITY, REQUESTS, Stay, VALIDITY};
 pub use stopwatch::{Stopwatch, now};
 pub use writer::{Acknowledged, Writer};
 pub use zone::Zone;

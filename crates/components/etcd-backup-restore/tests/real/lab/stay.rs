@@ -29,6 +29,20 @@ const QUICK: [&str; 7] = [
     "--owner-check-fence=16s",
 ];
 
+/// A validity that no pause of the machine uses up: a gate that is shut then was shut by the process's own
+/// judgement.
+const PATIENT: [&str; 7] = [
+    "--owner-check-interval=2s",
+    "--owner-check-timeout=700ms",
+    "--owner-check-store-timeout=600ms",
+    "--owner-check-validity=10m",
+    "--owner-check-requests=1s",
+    "--owner-check-propagation=0",
+    "--owner-check-fence=15m",
+];
+/// Of the patient settings.
+pub const PATIENT_VALIDITY: Duration = Duration::from_secs(600);
+
 /// The gate forwards HTTP/2. `REPOT_GATE_HTTP2` sets this flag in all tests.
 const HTTP2: &str = "--gate-protocol=HTTP2";
 
@@ -93,6 +107,11 @@ impl Stay {
         Self::with(&QUICK).await
     }
 
+    /// For a test that needs the gate open all the time.
+    pub async fn patient() -> Self {
+        Self::with(&PATIENT).await
+    }
+
     pub async fn with(settings: &[&str]) -> Self {
         let zone = Zone::start().await;
         let authority = zone.server.address.clone();
@@ -102,16 +121,31 @@ impl Stay {
     /// The same with a gate for clients of the etcd with the Events at this host and port, and the address of
     /// the gate.
     pub async fn with_events(target: &str) -> (Self, String) {
+        Self::with_gate_for_events(target, QUICK).await
+    }
+
+    /// Like `with_events`, for a test that needs the gate open all the time.
+    pub async fn patient_with_events(target: &str) -> (Self, String) {
+        Self::with_gate_for_events(target, PATIENT).await
+    }
+
+    async fn with_gate_for_events(target: &str, settings: [&str; 7]) -> (Self, String) {
         let address = format!("127.0.0.1:{}", free_port());
         let listen = format!("--gate-events-listen-address={address}");
         let target = format!("--gate-events-target={target}");
-        let settings: Vec<_> = QUICK.into_iter().chain([&*listen, &*target]).collect();
+        let settings: Vec<_> = settings.into_iter().chain([&*listen, &*target]).collect();
         (Self::with(&settings).await, format!("http://{address}"))
     }
 
     /// The same with a gate that forwards HTTP/2.
     pub async fn with_http2() -> Self {
         let settings: Vec<_> = QUICK.into_iter().chain([HTTP2]).collect();
+        Self::with(&settings).await
+    }
+
+    /// Like `with_http2`, for a test that needs the gate open all the time.
+    pub async fn patient_with_http2() -> Self {
+        let settings: Vec<_> = PATIENT.into_iter().chain([HTTP2]).collect();
         Self::with(&settings).await
     }
 

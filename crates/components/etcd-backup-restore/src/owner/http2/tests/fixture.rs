@@ -288,13 +288,16 @@ pub(super) async fn content(body: &mut RecvStream) -> Vec<u8> {
 /// Sends as the receiver takes the content; returns the number of sent bytes, once the receiver takes none.
 pub(super) async fn send_until_stopped(stream: &mut SendStream<Bytes>) -> usize {
     const PIECE: usize = 16 << 10;
-    let mut sent = 0;
+    let (mut sent, mut stops) = (0, 0);
     loop {
         stream.reserve_capacity(PIECE);
         let capacity = std::future::poll_fn(|context| stream.poll_capacity(context));
         match timeout(Duration::from_millis(300), capacity).await {
-            Err(_) => return sent,
+            // The first may be a pause of the machine. The tasks of this thread run between the two.
+            Err(_) if stops == 1 => return sent,
+            Err(_) => stops += 1,
             Ok(capacity) => {
+                stops = 0;
                 let capacity = capacity.unwrap().unwrap().min(PIECE);
                 stream.send_data(vec![0; capacity].into(), false).unwrap();
                 sent += capacity;
