@@ -139,7 +139,12 @@ async fn agents_and_servers_come_and_go() -> Result<()> {
     let (near, near_health) = world.start_agent("near", "127.0.0.1", world.agents)?;
     let (_far, far_health) = world.start_agent("far", "10.9.9.9", world.agents)?;
     world.wait_for_agents(2).await?;
-    ensure!(get(near_health, "/readyz").await?.starts_with("HTTP/1.1 200"));
+    eventually("the agent is ready", LONG, || async {
+        let answer = get(near_health, "/readyz").await?;
+        ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        anyhow::Ok(())
+    })
+    .await?;
     let mut stream = world.connect(&target).await?.map_err(anyhow::Error::msg)?;
     stream.write_all(b"x").await?;
     ensure!(stream.read_u8().await? == b'x');

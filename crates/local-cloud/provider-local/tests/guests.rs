@@ -333,7 +333,8 @@ async fn deny_deletions(seed: &Client, secrets: &Api<Secret>, name: &str) -> Res
     .await?;
     eventually("deletions are refused", SOON, || async {
         let tried = secrets.delete(name, &DeleteParams::default().dry_run()).await;
-        ensure!(tried.is_err(), "not yet");
+        let said = tried.err().map(|error| error.to_string()).unwrap_or_default();
+        ensure!(said.contains(HELD), "not yet: {said}");
         Ok(())
     })
     .await

@@ -5,8 +5,9 @@ use api::meta::ConditionStatus;
 use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
 use kube::api::ListParams;
 use serde_json::json;
+use testkit::eventually;
 
-use crate::world::{World, condition, map, names};
+use crate::world::{SOON, World, condition, map, names};
 
 pub async fn wrong_manifests(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--wrong").await?;
@@ -57,9 +58,15 @@ pub async fn wrong_manifests(world: &World) -> Result<()> {
         )
         .await?;
 
-    let events = place.in_seed::<Event>().list(&ListParams::default()).await?;
+    let seed = place.in_seed::<Event>();
+    let events = eventually("an Event", SOON, || async {
+        let events = seed.list(&ListParams::default()).await?;
+        ensure!(!events.items.is_empty(), "none");
+        anyhow::Ok(events)
+    })
+    .await?;
     let all = serde_json::to_string(&(resource, &events.items))?;
-    ensure!(!events.items.is_empty() && !all.contains("s3cret"), "{all}");
+    ensure!(!all.contains("s3cret"), "{all}");
     Ok(())
 }
 

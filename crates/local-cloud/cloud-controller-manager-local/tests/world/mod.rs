@@ -37,7 +37,7 @@ pub const CLUSTER: &str = "shoot--dev--one";
 pub const USER: &str = "cloud-user";
 /// Longer than any of these steps takes on a busy machine. The longest step is a hand-over between two
 /// kube-controller-managers, where two locks expire in sequence: over half a minute.
-pub const SOON: Duration = Duration::from_secs(70);
+pub const SOON: Duration = Duration::from_secs(180);
 /// The taint of a Node that a kubelet has just registered.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
