@@ -10,7 +10,8 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::TokioExecutor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tower::{Layer, ServiceExt};
@@ -89,6 +90,23 @@ async fn a_connection_writes_nothing_without_the_permit_though_nobody_drops_the_
     );
 }
 
+/// Reads the client's side of a connection with HTTP/2 until this number of requests has arrived.
+async fn until_asked(stream: &mut TcpStream, mut requests: usize) {
+    const PREFACE: usize = 24;
+    const HEADERS: u8 = 1;
+    stream.read_exact(&mut [0; PREFACE]).await.unwrap();
+    while requests > 0 {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await.unwrap();
+        let size = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut content = vec![0; usize::try_from(size).unwrap()];
+        stream.read_exact(&mut content).await.unwrap();
+        if head[3] == HEADERS {
+            requests -= 1;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_connection_for_many_requests_ends_with_the_permit_of_the_one_that_is_not_answered() {
     let (listener, issuer, other) = (listener(), issuer(), issuer());
@@ -96,7 +114,7 @@ async fn a_connection_for_many_requests_ends_with_the_permit_of_the_one_that_is_
     let lost = issuer.permit().layer().layer(shared.clone());
     let kept = other.permit().layer().layer(shared);
     let mut server = JoinSet::new();
-    let answers = listener.local_addr().unwrap();
+    let (arrived, arrival) = oneshot::channel();
     let (mut asking, mut watching) = (
         Box::pin(lost.oneshot(request(&listener, "PUT", 10))),
         Box::pin(kept.oneshot(request(&listener, "GET", 0))),
@@ -105,13 +123,16 @@ async fn a_connection_for_many_requests_ends_with_the_permit_of_the_one_that_is_
         let (mut stream, _) = listener.accept().await.unwrap();
         // The server's settings; the server sends no further answer.
         stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+        until_asked(&mut stream, 2).await;
+        arrived.send(()).unwrap();
         rest(&mut stream).await
     });
     let both = async { tokio::join!(&mut asking, &mut watching) };
-    assert!(
-        timeout(Duration::from_millis(500), both).await.is_err(),
-        "{answers}"
-    );
+    let have_arrived = tokio::select! {
+        _ = both => false,
+        arrival = timeout(Duration::from_secs(10), arrival) => arrival.is_ok_and(|arrival| arrival.is_ok()),
+    };
+    assert!(have_arrived);
     issuer.end("another seed has it");
     assert!(asking.await.unwrap_err().is::<NotPermitted>());
     let closed = timeout(Duration::from_secs(10), watching).await;
