@@ -21,6 +21,8 @@ use super::machines::{bring, spec};
 
 /// How late EC2 lists objects in these tests.
 const LAG: Duration = Duration::from_millis(300);
+/// A bound of the wait for a list: longer than a first attempt takes on a busy machine.
+const BOUND: Duration = Duration::from_secs(10);
 
 // At the same time: each scenario has a separate region.
 testkit::scenarios! {
@@ -131,7 +133,7 @@ async fn an_object_of_others_is_named_when_the_bound_has_passed(moto: &Moto) -> 
             .create_subnet(&vpc, &zone, "10.250.0.0/19", &[Tag::new("Name", "theirs")])
             .await,
     )?;
-    let ec2 = region.ec2_listing_within(6 * LAG)?;
+    let ec2 = region.ec2_listing_within(BOUND)?;
     let mut waited = 0;
     let error = loop {
         match notebook.make(&ec2, &names, &plan).await {
@@ -174,7 +176,7 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
         unlisted: [("vpc".to_owned(), runtime::clock::now())].into(),
         ..State::default()
     };
-    let bounded = region.ec2_listing_within(6 * LAG)?;
+    let bounded = region.ec2_listing_within(BOUND)?;
     let ((), awaited) = until_shown(|| confirm_removal(&bounded, &names, &lost, &notebook)).await?;
     ensure!(!awaited.is_empty(), "a lost answer is not waited for");
     Ok(())
