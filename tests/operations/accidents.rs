@@ -35,6 +35,21 @@ async fn is_refused(desk: &Desk, user: Option<&str>, object: &[&str]) {
     );
 }
 
+/// Waits until the policy refuses the deletion to the administrator.
+async fn becomes_protected(desk: &Desk, object: &[&str]) {
+    let refusal = || async {
+        let said = try_delete(desk, None, object).await;
+        if said.err.contains("is protected, because") {
+            Ok(())
+        } else {
+            Err(format!("{said:?}"))
+        }
+    };
+    eventually(&format!("{object:?} is protected"), IN_FORCE_WITHIN, refusal)
+        .await
+        .unwrap();
+}
+
 async fn is_allowed(desk: &Desk, user: Option<&str>, object: &[&str]) {
     let said = try_delete(desk, user, object).await;
     assert!(said.success, "{user:?} {object:?}: {said:?}");
@@ -142,17 +157,7 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
         "managedresources.resources.gardener.cloud",
     ];
     for object in OBJECTS {
-        let refusal = || async {
-            let said = try_delete(&desk, None, object).await;
-            if said.err.contains("is protected, because") {
-                Ok(())
-            } else {
-                Err(format!("{said:?}"))
-            }
-        };
-        eventually(&format!("{object:?} is protected"), IN_FORCE_WITHIN, refusal)
-            .await
-            .unwrap();
+        becomes_protected(&desk, object).await;
         // The controllers of Kubernetes delete all objects in a namespace, and all objects without an owner.
         is_refused(&desk, Some(NAMESPACE_CONTROLLER), object).await;
         is_refused(
@@ -164,7 +169,7 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
         is_allowed(&desk, Some(GARDENLET), object).await;
     }
     for name in definitions {
-        is_refused(&desk, None, &["crd", name]).await;
+        becomes_protected(&desk, &["crd", name]).await;
     }
     is_allowed(&desk, None, &["namespace", "other"]).await;
     is_allowed(&desk, Some(PROVIDER), OBJECTS[4]).await;

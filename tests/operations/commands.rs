@@ -178,7 +178,11 @@ async fn bring(desk: &Desk, objects: &[Value]) -> Result<()> {
                 "-p",
                 &patch,
             ];
-            desk.run("kubectl", &args).await?.or_fail("status")?;
+            // A policy for the status finds the parameter kind separately.
+            eventually("the status can be brought", LIMIT, || async {
+                desk.run("kubectl", &args).await?.or_fail("status")
+            })
+            .await?;
         }
     }
     Ok(())

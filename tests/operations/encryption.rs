@@ -39,6 +39,8 @@ fn landscapes_have_what_the_documentation_says() {
 async fn stored(plane: &ControlPlane, key: &str) -> Result<Vec<u8>> {
     let said = Command::new(testkit::find_program("etcdctl")?)
         .args(["get", "--print-value-only", key, "--endpoints", plane.etcd_url()])
+        // The defaults of etcdctl are two and five seconds.
+        .args(["--dial-timeout=60s", "--command-timeout=60s"])
         .output()
         .await?;
     ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
