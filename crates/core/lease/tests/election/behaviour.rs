@@ -191,7 +191,8 @@ async fn notes(client: &Client, lock: &str) -> Result<Vec<String>, String> {
 async fn a_lease_that_somebody_else_takes_by_hand_ends_the_work() {
     let client = admin().await;
     let alive = AtomicU32::new(0);
-    let elector = elector(&client, "robbed", "me");
+    free(&client, "robbed").await;
+    let elector = steady(&client, "robbed", "me");
     let outcome = elector.with_lease(CancellationToken::new(), |_| async {
         let _alive = Alive::new(&alive);
         let robbery = json!({"spec": {"holderIdentity": "robber"}});
@@ -279,7 +280,7 @@ async fn a_prepared_lease_without_a_spec_is_free() {
         .create(&kube::api::PostParams::default(), &empty)
         .await
         .unwrap();
-    let elector = elector(&client, "prepared", "me");
+    let elector = steady(&client, "prepared", "me");
     let outcome = elector.with_lease(CancellationToken::new(), |_| async {
         spec(&client, "prepared").await.lease_transitions
     });
@@ -315,7 +316,8 @@ async fn shutdown_while_waiting_ends_without_work() {
 async fn a_fenced_client_writes_only_while_the_lock_is_held() {
     let client = admin().await;
     let config = config("worker").await;
-    let elector = elector(&client, "fenced", "me");
+    free(&client, "fenced").await;
+    let elector = steady(&client, "fenced", "me");
     let work = async |held: Permit| {
         let layered = ClientBuilder::try_from(config)
             .unwrap()
