@@ -128,15 +128,9 @@ impl MigrationSlots {
         let mut holders = self.holders(&mut recent, destination, known, now);
         holders.remove(&own);
         let origin = MoveOrigin::new(wanted_move(shoot).map_or("", |(from, _)| from), shoot);
-        let demand = SlotDemand {
-            destination,
-            at_most: self.at_most,
-            holders: &holders,
-            waiting: &waiting_for(destination, known),
-            used_up: &self.used_up(),
-        };
+        let demand = self.demand(destination, &holders, known);
         let mut turns = lock(&self.turns);
-        turns.observe(demand, &all_waiting(known), now);
+        turns.observe(&demand, &all_waiting(known), now);
         let is_busy = holders.len() >= self.at_most;
         if is_busy || demand.leaves_slot(&own, &origin, &turns, now) {
             turns.claims.refuse(own, now);
@@ -187,6 +181,23 @@ impl MigrationSlots {
         let lately = recent.iter().filter(|(_, slot)| slot.destination == destination);
         holders.extend(lately.map(|(uid, slot)| (uid.clone(), slot.origin.clone())));
         holders
+    }
+
+    /// The demand for the slots on the way to `destination`. `holders`: the shoots that hold these slots.
+    /// `known`: all Shoots.
+    fn demand<'a>(
+        &self,
+        destination: &'a str,
+        holders: &'a HashMap<String, MoveOrigin>,
+        known: &[Arc<Shoot>],
+    ) -> SlotDemand<'a> {
+        SlotDemand {
+            destination,
+            at_most: self.at_most,
+            holders,
+            waiting: waiting_for(destination, known),
+            used_up: self.used_up(),
+        }
     }
 
     /// Releases the slot: the shoot has arrived, or the approval has ended.
@@ -255,13 +266,7 @@ impl MigrationSlots {
         let longest_first: Vec<_> = waiting.into_iter().map(|(_, _, uid)| uid).collect();
         let mut holders = self.holders(&mut self.lock_slots(), destination, known, now);
         holders.remove(&left.uid().unwrap_or_default());
-        let demand = SlotDemand {
-            destination,
-            at_most: self.at_most,
-            holders: &holders,
-            waiting: &waiting_for(destination, known),
-            used_up: &self.used_up(),
-        };
+        let demand = self.demand(destination, &holders, known);
         let next = demand.next(&longest_first, &lock(&self.turns));
         let shoots = next.iter().filter_map(|uid| {
             known

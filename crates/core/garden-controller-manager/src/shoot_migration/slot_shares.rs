@@ -43,13 +43,13 @@ impl MoveOrigin {
 
 /// The shoots on the way to a destination, the shoots that wait for a slot, and the shoots whose moves have
 /// used up their time, each by uid.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct SlotDemand<'a> {
     pub(super) destination: &'a str,
     pub(super) at_most: usize,
     pub(super) holders: &'a HashMap<String, MoveOrigin>,
-    pub(super) waiting: &'a HashMap<String, MoveOrigin>,
-    pub(super) used_up: &'a HashSet<String>,
+    pub(super) waiting: HashMap<String, MoveOrigin>,
+    pub(super) used_up: HashSet<String>,
 }
 
 /// The position of a shoot in the order. The lower rank comes first.
@@ -146,7 +146,7 @@ pub(super) struct ProjectTurns {
 impl ProjectTurns {
     /// Records the projects that hold slots. `waiting`: the uids of the shoots that wait for a slot of any
     /// destination.
-    pub(super) fn observe(&mut self, demand: SlotDemand<'_>, waiting: &HashSet<String>, now: Timestamp) {
+    pub(super) fn observe(&mut self, demand: &SlotDemand<'_>, waiting: &HashSet<String>, now: Timestamp) {
         self.claims.observe(waiting, now);
         self.moved.retain(|_, moved| {
             moved.retain(|_, last| now.duration_since(*last) < REMEMBERED_FOR);
