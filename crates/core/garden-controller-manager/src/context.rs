@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use api::gardencore::{BackupEntry, Shoot};
 use k8s_openapi::NamespaceResourceScope;
-use kube::{Resource, runtime::Controller};
+use kube::{Api, Resource, ResourceExt, runtime::Controller};
 use runtime::{
+    Result,
     bounds::SharePercent,
     client::{
         Cluster, Garden,
         apply::{FieldManager, Object},
     },
     controller::{Events, Reconciler, SharedWatch, runner},
+    error::Explain as _,
     process::metrics::Metrics,
 };
 use tokio_util::sync::CancellationToken;
@@ -51,6 +53,14 @@ impl Context {
             metrics: self.metrics.clone(),
             events: self.events.clone(),
         }
+    }
+
+    /// The Shoot of the same name, read from the API server: caches are late, and keep a part of the fields.
+    pub(crate) async fn latest(&self, cached: &Shoot) -> Result<Option<Shoot>> {
+        let name = cached.name_any();
+        let shoots: Api<Shoot> = self.garden.namespaced(&cached.namespace().unwrap_or_default());
+        let found = shoots.get_opt(&name).await;
+        found.context(format_args!("could not read Shoot {name}"))
     }
 
     /// Runs a controller of namespaced objects until shutdown, and the watch of Shoots. `of` makes its

@@ -339,13 +339,7 @@ impl BackupEntryPlacement {
 
     /// Whether the API server still has the residency and the phase of the cached Shoot.
     async fn is_latest(&self, shoot: &Shoot) -> Result<bool> {
-        let name = shoot.name_any();
-        let shoots: Api<Shoot> = self
-            .context
-            .garden
-            .namespaced(&shoot.namespace().unwrap_or_default());
-        let found = shoots.get_opt(&name).await;
-        let found = found.context(format_args!("could not read Shoot {name}"))?;
+        let found = self.context.latest(shoot).await?;
         Ok(found.is_some_and(|latest| is_of_same_phase(&latest, shoot)))
     }
 

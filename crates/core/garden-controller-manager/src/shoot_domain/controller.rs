@@ -292,8 +292,7 @@ impl Reconciler<Shoot> for ShootDomain {
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
         self.wait_until_listed().await?;
         let shoots: Api<Shoot> = self.context.garden.namespaced(&namespace);
-        let read = shoots.get_opt(&name).await;
-        let read = read.context(format_args!("could not read Shoot {name}"))?;
+        let read = self.context.latest(&cached).await?;
         let is_undecided = |shoot: &Shoot| shoot.uid() == cached.uid() && reserved(shoot).is_none();
         let Some(shoot) = read.filter(is_undecided) else {
             return Ok(Next::Change);

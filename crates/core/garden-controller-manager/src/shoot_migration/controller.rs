@@ -181,11 +181,7 @@ impl Reconciler<Shoot> for ShootMigration {
         // Reported after the verdict: a write beside the move keeps no shoot from the verdict.
         let mut failed = None;
         for _ in 0..ATTEMPTS {
-            let found = shoots
-                .get_opt(&name)
-                .await
-                .context(format_args!("could not read Shoot {name}"))?;
-            let Some(shoot) = found else {
+            let Some(shoot) = self.context.latest(&shoot).await? else {
                 return Ok(Next::Change);
             };
             if failed.is_none() {

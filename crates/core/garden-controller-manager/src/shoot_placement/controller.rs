@@ -65,9 +65,7 @@ impl Reconciler<Shoot> for ShootPlacement {
         let namespace = cached.namespace().unwrap_or_default();
         let shoots: Api<Shoot> = self.context.garden.namespaced(&namespace);
         // The cache has no tolerations and no selectors.
-        let name = cached.name_any();
-        let read = shoots.get_opt(&name).await;
-        let read = read.context(format_args!("could not read Shoot {name}"))?;
+        let read = self.context.latest(&cached).await?;
         let Some(shoot) = read.filter(is_unplaced) else {
             return Ok(Next::Change);
         };

@@ -101,13 +101,11 @@ impl Reconciler<Shoot> for ShootPreparation {
     /// The judged objects are read from the API server, and each write is conditional on the read version of
     /// the Shoot.
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        let name = shoot.name_any();
         let shoots: Api<Shoot> = self
             .context
             .garden
             .namespaced(&shoot.namespace().unwrap_or_default());
-        let found = shoots.get_opt(&name).await;
-        let Some(shoot) = found.context(format_args!("could not read Shoot {name}"))? else {
+        let Some(shoot) = self.context.latest(&shoot).await? else {
             return Ok(Next::Change);
         };
         if self.slots.is_grant_removed(&shoot) {

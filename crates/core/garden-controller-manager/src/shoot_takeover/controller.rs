@@ -150,13 +150,11 @@ impl ShootTakeover {
                 _ => Next::Change,
             });
         }
-        let name = shown.name_any();
         let shoots: Api<Shoot> = self
             .context
             .garden
             .namespaced(&shown.namespace().unwrap_or_default());
-        let read = shoots.get_opt(&name).await;
-        let Some(shoot) = read.context(format_args!("could not read Shoot {name}"))? else {
+        let Some(shoot) = self.context.latest(shown).await? else {
             return Ok(Next::Change);
         };
         // The planned move begins without the holds that force overrides, as soon as the preflight has seen
