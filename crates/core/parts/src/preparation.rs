@@ -33,8 +33,8 @@ use crate::{
     task::{NONE, PartTask},
 };
 
-/// The facts of a preparation. Of the state of the shoot, the seed reads one object alone
-/// ([`crate::PreparationState`]), and no credential.
+/// The facts of a preparation, in the destination and in the source. Of the state of the shoot, the
+/// destination reads one object alone ([`crate::PreparationState`]), and no credential.
 #[derive(Clone, Debug)]
 pub struct PreparationFacts {
     /// The garden.
@@ -47,12 +47,12 @@ pub struct PreparationFacts {
     pub project: Project,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
-    /// The grant of this seed.
+    /// The grant for the destination.
     pub granted: MigrationPreparation,
 }
 
 impl PreparationFacts {
-    /// Reads the facts for a grant of this seed.
+    /// Reads the facts for a grant. `seed_name`: the destination or the source.
     pub async fn new(
         garden: &Garden,
         seed: Seed,

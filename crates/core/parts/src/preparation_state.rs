@@ -7,9 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::gardencore::{
-    InternalSecret, InternalSecretFields, Seed as SeedObject, Shoot, shoot::MigrationPreparation,
-};
+use api::gardencore::{InternalSecret, InternalSecretFields, Shoot, shoot::MigrationPreparation};
 use kube::{Api, Resource, ResourceExt, api::PostParams};
 use placement::{Names, grant_id, names::recorded_technical_id, preparation_state_name};
 use runtime::{
@@ -21,7 +19,7 @@ use runtime::{
 use crate::{
     FIELD_MANAGER, Settings, configuration_problem,
     etcd::prepared_clients,
-    facts::{project_of, tenant},
+    facts::tenant,
     preparation::PreparationFacts,
     residency::{Residency, prepared_in},
     secrets::prepared::{ShareData, deploy_share, issue_for_destination, share_keys},
@@ -57,27 +55,10 @@ impl PreparationState {
     /// stays: each grant has an object of its own. The gate in front of etcd confirms the serial number
     /// before the keys leave the seed, so no keys leave for a gate that does not know the rule. The caller
     /// repeats this within [`Self::LISTED_FOR`].
-    pub async fn publish(
-        garden: &Garden,
-        seed: Seed,
-        settings: Arc<Settings>,
-        seed_name: &str,
-        shoot: &Shoot,
-        granted: &MigrationPreparation,
-    ) -> Result<()> {
-        let project = project_of(garden, shoot).await?;
-        let seed_object = garden.cluster_wide::<SeedObject>().get_opt(seed_name).await;
-        let seed_object = seed_object
-            .context(format_args!("could not read Seed {seed_name}"))?
-            .ok_or_else(|| configuration_problem(format!("there is no Seed {seed_name} in the garden")))?;
-        let names = Names::for_shoot(shoot, &project.name_any(), &seed_object)
+    pub async fn publish(p: &PreparationFacts) -> Result<()> {
+        let names = Names::for_shoot(&p.shoot, &p.project.name_any(), &p.seed_object)
             .map_err(|error| configuration_problem(error.to_string()))?;
-        let residency = Residency {
-            seed,
-            settings,
-            namespace: names.technical_id.clone(),
-            tenant: tenant(shoot),
-        };
+        let (residency, granted) = (&p.residency, &p.granted);
         let namespace = residency.read_namespace().await?;
         if namespace.is_none_or(|namespace| prepared_in(&namespace).is_some()) {
             return Err(Error::transient(format!(
@@ -85,9 +66,9 @@ impl PreparationState {
                 residency.namespace
             )));
         }
-        let share = issue_for_destination(&residency, &names, granted).await?;
-        prepared_clients::list(&residency, granted.epoch, Some(granted)).await?;
-        create(garden, shoot, granted, share).await
+        let share = issue_for_destination(residency, &names, granted).await?;
+        prepared_clients::list(residency, granted.epoch, Some(granted)).await?;
+        create(&p.garden, &p.shoot, granted, share).await
     }
 
     /// Lets the gate in front of etcd refuse all destinations, in the seed of the source. `epoch`: the

@@ -189,19 +189,13 @@ async fn a_source_issues_the_keys_of_a_preparation_once() -> Result<()> {
         ..Settings::default()
     };
     let facts = world.facts(Operation::Reconcile, settings).await?;
-    let granted = grant(&facts, 1, "2999-01-01T00:00:00Z");
+    let prepared = preparation(&facts, 1);
     let objects: Api<InternalSecret> = Api::namespaced(world.client(), PROJECT);
-    let name = preparation_state_name("web", &granted);
-    let publish = || {
-        let (seed, settings) = (
-            facts.residency.seed.clone(),
-            Arc::clone(&facts.residency.settings),
-        );
-        PreparationState::publish(&facts.garden, seed, settings, "seed-a", &facts.shoot, &granted)
-    };
+    let name = preparation_state_name("web", &prepared.granted);
+    let publish = || PreparationState::publish(&prepared);
     let why = publish().await.unwrap_err().to_string();
     assert!(why.contains("has no control plane of the shoot yet"), "{why}");
-    Namespace::prepare(&preparation(&facts, 1)).await?;
+    Namespace::prepare(&prepared).await?;
     let why = publish().await.unwrap_err().to_string();
     assert!(why.contains("has no control plane of the shoot yet"), "{why}");
     Namespace::deploy(&facts).await?;

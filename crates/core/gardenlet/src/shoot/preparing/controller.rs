@@ -87,7 +87,7 @@ impl Reconciler<Shoot> for ShootPreparations {
         };
         if let Some(granted) = grant_of_destination(&shoot, &self.context.seed_name, clock::now()) {
             self.listed.record(&granted.uid, granted.epoch, Instant::now());
-            Box::pin(self.publish(&shoot, granted)).await?;
+            Box::pin(self.publish(Arc::clone(&shoot), granted.clone())).await?;
             return Ok(Next::After(REISSUE_PERIOD));
         }
         if let Some(next) = Box::pin(self.withdraw(&shoot)).await {
@@ -148,9 +148,9 @@ impl ShootPreparations {
         }
     }
 
-    async fn publish(&self, shoot: &Shoot, granted: &MigrationPreparation) -> Result<()> {
+    async fn facts(&self, shoot: Arc<Shoot>, granted: MigrationPreparation) -> Result<PreparationFacts> {
         let context = &self.context;
-        PreparationState::publish(
+        PreparationFacts::new(
             &context.garden,
             context.seed.clone(),
             Arc::clone(&context.settings),
@@ -161,17 +161,13 @@ impl ShootPreparations {
         .await
     }
 
+    async fn publish(&self, shoot: Arc<Shoot>, granted: MigrationPreparation) -> Result<()> {
+        let facts = self.facts(shoot, granted).await?;
+        PreparationState::publish(&facts).await
+    }
+
     async fn prepare(&self, shoot: Arc<Shoot>, granted: MigrationPreparation) -> Result<()> {
-        let context = &self.context;
-        let facts = PreparationFacts::new(
-            &context.garden,
-            context.seed.clone(),
-            Arc::clone(&context.settings),
-            &context.seed_name,
-            shoot,
-            granted,
-        )
-        .await?;
+        let facts = self.facts(shoot, granted).await?;
         prepare_flow::build(&facts)
             .into_flow()
             .run(|_| ())
