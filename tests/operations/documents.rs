@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use testkit::files_below;
+
 use crate::programs::root;
 
 /// The cluster of a command.
@@ -62,16 +64,10 @@ pub fn pages() -> Vec<(String, String)> {
         "README.md",
     ];
     let mut names: Vec<String> = IN_ORDER.map(str::to_owned).into();
-    let mut folders = vec!["docs".to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(root().join(&folder)).unwrap() {
-            let entry = entry.unwrap();
-            let name = format!("{folder}/{}", entry.file_name().into_string().unwrap());
-            if entry.path().is_dir() {
-                folders.push(name);
-            } else if entry.path().extension().is_some_and(|ext| ext == "md") && !names.contains(&name) {
-                names.push(name);
-            }
+    for page in files_below(&root().join("docs"), "md").unwrap() {
+        let name = page.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     names[IN_ORDER.len()..].sort();

@@ -1,7 +1,7 @@
 //! Scripts of a release fail with a sentence if a program or a registry does not answer, and change nothing
 //! then. The programs around the scripts are simulated.
 
-use std::path::{Path, PathBuf};
+use testkit::files_below;
 
 use crate::programs::{Desk, ProgramOutput, root};
 
@@ -213,22 +213,6 @@ const PACK: &str = r#"
     . hack/progress.sh; . hack/release/pages.sh
     pages"#;
 
-/// All pages below a folder.
-fn pages_below(folder: &Path) -> Vec<PathBuf> {
-    let (mut pages, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                pages.push(path);
-            }
-        }
-    }
-    pages
-}
-
 /// The relative destinations of the links of a page, without fragments.
 fn destinations(text: &str) -> Vec<&str> {
     // Each second part between back quotes is code.
@@ -258,7 +242,7 @@ async fn each_link_of_the_packed_pages_has_a_file_in_the_release() {
     let said = desk.run("bash", &args).await.unwrap();
     said.or_fail("packing").unwrap();
     let (mut count, mut dead) = (0, Vec::new());
-    for page in pages_below(&release.join("docs")) {
+    for page in files_below(&release.join("docs"), "md").unwrap() {
         let text = std::fs::read_to_string(&page).unwrap();
         for destination in destinations(&text) {
             count += 1;

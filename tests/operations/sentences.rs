@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+
+use testkit::files_below;
 
 use crate::documents;
 use crate::programs::root;
@@ -66,7 +67,9 @@ fn code() -> String {
     let mut folders = vec![root().join("crates")];
     while let Some(folder) = folders.pop() {
         if folder.join("Cargo.toml").exists() {
-            add(&folder.join("src"), &mut all);
+            for file in files_below(&folder.join("src"), "rs").unwrap() {
+                all.push_str(&fs::read_to_string(file).unwrap());
+            }
         } else {
             folders.extend(fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
         }
@@ -92,17 +95,6 @@ fn with_constants(text: &str) -> String {
             None => all + "{" + part,
         }
     })
-}
-
-fn add(folder: &Path, all: &mut String) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            add(&path, all);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            all.push_str(&fs::read_to_string(path).unwrap());
-        }
-    }
 }
 
 #[test]

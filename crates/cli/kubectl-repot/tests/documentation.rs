@@ -9,6 +9,7 @@ use kubectl_repot::{
     failure::{EXIT_FAILED, EXIT_REFUSED},
     flags::Flags,
 };
+use testkit::files_below;
 
 /// The command lines in fenced blocks and in code spans of a page.
 fn commands(text: &str) -> Vec<String> {
@@ -21,27 +22,11 @@ fn commands(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn pages(folder: PathBuf) -> Vec<PathBuf> {
-    let mut pages = Vec::new();
-    let mut folders = vec![folder];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                pages.push(path);
-            }
-        }
-    }
-    pages
-}
-
 #[test]
 fn each_documented_command_is_a_valid_command_line() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut count = 0;
-    for page in pages(root.join("docs")) {
+    for page in files_below(&root.join("docs"), "md").unwrap() {
         for command in commands(&fs::read_to_string(&page).unwrap()) {
             count += 1;
             let words = command.split_whitespace().skip(1);

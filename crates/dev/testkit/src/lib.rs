@@ -15,7 +15,7 @@
 //! - [`FakeGate`]: simulates only the answer of etcd-backup-restore to lists of certificates of preparations.
 //!
 //! [`eventually`], [`timeout`] and [`measured`] bound a wait, and report the time that the wait took.
-//! [`scenarios!`] declares tests that share such servers.
+//! [`scenarios!`] declares tests that share such servers. [`files_below`] finds pages and sources.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -43,6 +43,7 @@ mod chart_flags;
 mod control_plane;
 mod crds;
 mod fake_gate;
+mod folder;
 mod front;
 mod idle;
 mod moto;
@@ -70,6 +71,7 @@ pub use chart_flags::{refused_bounds, unset_flags};
 pub use control_plane::ControlPlane;
 pub use crds::apply_crds;
 pub use fake_gate::FakeGate;
+pub use folder::files_below;
 pub use front::Front;
 pub use idle::{Idle, Peak, size};
 pub use moto::Moto;
