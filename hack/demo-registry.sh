@@ -22,23 +22,18 @@ FOLDER=$REPOT_CACHE/demo
 COMMANDS="kind kubectl helm kubeadm etcd"
 LOGS=$REPOT_CACHE/log
 # For the end of the script, also after a failure.
-ticker="" container="" folder="" jobs=()
+container="" folder="" jobs=()
 
 clean_up() {
   local job
-  for job in $ticker "${jobs[@]}"; do kill "$job" 2>/dev/null || true; done
-  for job in $ticker "${jobs[@]}"; do wait "$job" 2>/dev/null || true; done
+  stop_ticker
+  for job in "${jobs[@]}"; do kill "$job" 2>/dev/null || true; done
+  for job in "${jobs[@]}"; do wait "$job" 2>/dev/null || true; done
   [ -z "$container" ] || docker rm -f "$container" >/dev/null 2>&1 || true
   [ -z "$folder" ] || rm -rf "$folder"
 }
 trap clean_up EXIT
-
-# ticking TEXT: progress lines until the end of the script.
-ticking() {
-  mkdir -p "$LOGS"
-  tick "$1" 7>&- 8>&- 9>&- &
-  ticker=$!
-}
+mkdir -p "$LOGS"
 
 # local_images: the names on this machine of all images, except the image of kind's nodes.
 local_images() {
@@ -72,7 +67,7 @@ push_all() {
   [ -x "$program" ] || fail "there is no program $program: run make demo first, which builds it"
   hack/docker.sh up
   node=$(hack/node-image.sh)
-  ticking "pushing images"
+  start_ticker "pushing images"
   folder=$(stage demo-files)
   # shellcheck disable=SC2086 # The names of commands are words.
   set_binaries "$folder" $COMMANDS
@@ -123,7 +118,7 @@ pull_all() {
   local image name commit failure="an image could not be pulled, see the line above"
   hack/docker.sh up
   say "pulling the demonstration $version"
-  ticking "pulling images"
+  start_ticker "pulling images"
   pull_files
   commit=$(git rev-parse HEAD 2>/dev/null || true)
   [ "$commit" = "$(cat "$FOLDER/commit")" ] ||

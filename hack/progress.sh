@@ -16,14 +16,29 @@ refuse_registry() {
 # PAUSE seconds lie between two lines about the same work, so that no reader waits for more than 15 s for a sign of life.
 PAUSE=12
 
-# tick TEXT…: one progress line every PAUSE seconds with the seconds of the work, until its process or the script ends. Run it in the
-# background and without the locks of the script, which are descriptors 7 to 9: its last pause outlives it.
+# tick TEXT…: one progress line every PAUSE seconds with the seconds of the work, until its process or the script ends.
 tick() {
   local begin=$SECONDS
   while sleep "$PAUSE" >/dev/null 2>&1; do
     kill -0 "$$" 2>/dev/null || exit 0
     say "$* ($((SECONDS - begin)) s)"
   done
+}
+
+# start_ticker TEXT…: lines of tick until stop_ticker, or until the script ends. A function that starts a ticker makes TICKER local.
+# The ticker has no locks of the script, which are descriptors 7 to 9: the last pause outlives the ticker.
+TICKER=""
+start_ticker() {
+  tick "$@" 7>&- 8>&- 9>&- &
+  TICKER=$!
+}
+
+# stop_ticker: also without a ticker.
+stop_ticker() {
+  [ -n "$TICKER" ] || return 0
+  kill "$TICKER" 2>/dev/null || true
+  wait "$TICKER" 2>/dev/null || true
+  TICKER=""
 }
 
 # wait_for SECONDS WHAT COMMAND…: polls COMMAND until it succeeds; fails after SECONDS.
@@ -41,13 +56,11 @@ wait_for() {
 
 # logged FILE COMMAND…: runs COMMAND with its output in FILE and shows the end of it where COMMAND fails.
 logged() {
-  local file=$1 ticker status=0; shift
+  local file=$1 TICKER="" status=0; shift
   mkdir -p "$(dirname "$file")"
-  tick "at work, log: $file" 7>&- 8>&- 9>&- &
-  ticker=$!
+  start_ticker "at work, log: $file"
   "$@" >"$file" 2>&1 || status=$?
-  kill "$ticker" 2>/dev/null || true
-  wait "$ticker" 2>/dev/null || true
+  stop_ticker
   [ "$status" -eq 0 ] || tail -n 30 "$file" >&2
   return "$status"
 }
@@ -65,7 +78,7 @@ of_this_checkout() {
 # compile LOG CARGO-COMMAND…: compiles with the output in LOG. Tells before it begins how much there is, and every PAUSE seconds how
 # far it is; shows the end of LOG where the command fails.
 compile() {
-  local file=$1 total ticker status=0; shift
+  local file=$1 total TICKER="" status=0; shift
   mkdir -p "$(dirname "$file")"
   : >"$file"
   of_this_checkout
@@ -79,10 +92,9 @@ compile() {
       say "compiling: $(grep -c '^ *Compiling ' "$file") of at most $total packages, now $(awk '$1 == "Compiling" { name = $2 } END { print name }' "$file")"
     done
   ) &
-  ticker=$!
+  TICKER=$!
   "$@" >>"$file" 2>&1 || status=$?
-  kill "$ticker" 2>/dev/null || true
-  wait "$ticker" 2>/dev/null || true
+  stop_ticker
   [ "$status" -eq 0 ] || tail -n 30 "$file" >&2
   return "$status"
 }

@@ -17,9 +17,8 @@ MONITORING=global.monitoring.enabled=true,monitoring.runbookURL=https://git.exam
 hack/packages.sh jq python3-venv
 hack/tools.sh helm kube-score checkov
 rm -rf "$WORK" && mkdir -p "$WORK"
-tick "scanning charts" 7>&- 8>&- 9>&- &
-ticker=$!
-trap 'kill "$ticker" 2>/dev/null || true' EXIT
+start_ticker "scanning charts"
+trap stop_ticker EXIT
 
 # scan NAME CHART NAMESPACE SETTINGS: adds the findings about a variant of a chart to $WORK/findings, one a line:
 # SCANNER | CHECK | OBJECT | TEXT

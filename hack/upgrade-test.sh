@@ -26,11 +26,9 @@ REPOT_HOSTS=1 hack/landscape.sh up "$NAME"
 set -a && . "$STATE/landscape.env" && set +a
 say "installing release $tag"
 # The scripts of the release may print nothing for a while.
-tick "installing release $tag" 7>&- 8>&- 9>&- &
-ticker=$!
+start_ticker "installing release $tag"
 IMAGE_TAG=$tag IMAGE_BINARIES=$previous/bin "$previous/tree/hack/install.sh" "$NAME"
-kill "$ticker" 2>/dev/null || true
-wait "$ticker" 2>/dev/null || true
+stop_ticker
 before=hack/upgrade/from-$tag.sh
 if [ -x "$before" ]; then
   say "preparing the upgrade: $before"

@@ -13,7 +13,13 @@ const PROGRESS: &str = r#"
     PAUSE=0.1
     logged "$LOG" sh -c 'until grep -q "at work, log:" "$0"; do :; done; echo done' "$ERRORS"
     cat "$LOG"
-    logged "$LOG" sh -c 'echo broken; exit 3' || echo "status $?""#;
+    logged "$LOG" sh -c 'echo broken; exit 3' || echo "status $?"
+    start_ticker "in the background"
+    logged "$LOG" true
+    until grep -q "in the background (" "$ERRORS"; do :; done
+    ticker=$TICKER
+    stop_ticker
+    kill -0 "$ticker" || echo "ended""#;
 
 #[tokio::test]
 async fn a_long_command_and_a_long_wait_show_progress() {
@@ -22,7 +28,7 @@ async fn a_long_command_and_a_long_wait_show_progress() {
     let args = ["-euo", "pipefail", "-c", PROGRESS, root.to_str().unwrap()];
     let output = desk.run("bash", &args).await.unwrap();
     assert!(output.success, "{output:?}");
-    assert_eq!(output.out, "done\nstatus 3\n");
+    assert_eq!(output.out, "done\nstatus 3\nended\n");
 }
 
 /// A user waits for at most 15 s between two lines.
