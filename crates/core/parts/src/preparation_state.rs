@@ -86,6 +86,14 @@ impl PreparationState {
         prepared_clients::list(&residency, epoch, None).await
     }
 
+    /// Whether the destination can read the keys.
+    ///
+    /// # Errors
+    /// [`Error::NotReady`]: the source has made no keys, or the seed has no right to read the keys yet.
+    pub async fn check(p: &PreparationFacts) -> Result<()> {
+        Self::read(p).await.map(drop)
+    }
+
     /// "Deploying Secrets of the preparation", in the destination.
     pub async fn deploy(p: &PreparationFacts) -> Result<()> {
         let share = Self::read(p).await?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parts::{Namespace, PreparationFacts, PreparationState};
 
-use super::graph::{ShootFlow, Steps, graph};
+use super::graph::{ShootFlow, Steps, graph, when};
 
 /// Time for all attempts of a task. The controller runs the flow again, and reports each failure.
 const RETRY_LIMIT: Duration = Duration::from_secs(30);
@@ -17,11 +17,11 @@ const RETRY_LIMIT: Duration = Duration::from_secs(30);
 /// The parts of a control plane that this version cannot prepare, for the report of the seed.
 pub const MISSING_PARTS: &str = "etcd, tunnel, API server, scheduler, controllers, edge";
 
-/// Builds the flow.
+/// Builds the flow. Before the source has made the keys (`has_keys`), the flow prepares the namespace alone.
 #[must_use]
-pub fn build(p: &PreparationFacts) -> ShootFlow<'_> {
+pub fn build(p: &PreparationFacts, has_keys: bool) -> ShootFlow<'_> {
     let mut g = graph("Shoot cluster preparation in the destination", RETRY_LIMIT);
     let namespace = g.step(Namespace::PREPARE, p, []);
-    g.step(PreparationState::DEPLOY, p, [namespace]);
+    when(&mut g, has_keys).step(PreparationState::DEPLOY, p, [namespace]);
     g.compile()
 }

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt};
 use parts::{PreparationFacts, PreparationState};
 use placement::{Role, preparation, preparation_in, role};
 use runtime::{
-    Result,
+    Error, Result,
     client::Cluster,
     clock,
     controller::{Next, Reconciler, runner},
@@ -22,7 +22,11 @@ use runtime::{
 };
 use tokio::time::Instant;
 
-use super::{listed::ListedShoots, report};
+use super::{
+    key_waits::{KeyWaits, REPORTED_AFTER, pause_after},
+    listed::ListedShoots,
+    report,
+};
 use crate::{
     context::{Context, MANAGER},
     shoot::{flows::prepare_flow, operation::failure::class_of},
@@ -41,6 +45,7 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 struct ShootPreparations {
     context: Arc<Context>,
     listed: ListedShoots,
+    waits: KeyWaits,
 }
 
 /// Runs the controller until shutdown. Without `--enable-preparation` there is no controller.
@@ -63,6 +68,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     let reconciler = Arc::new(ShootPreparations {
         context,
         listed: ListedShoots::default(),
+        waits: KeyWaits::default(),
     });
     let running = runner::run_namespaced_by_project(controller, &garden, reconciler, settings, share);
     shoots.run_beside(running).await;
@@ -99,13 +105,23 @@ impl Reconciler<Shoot> for ShootPreparations {
         let prepared = Box::pin(self.prepare(Arc::clone(&shoot), granted.clone())).await;
         let failure = prepared.as_ref().err().map(ToString::to_string);
         let condition = report::prepared(&self.context.seed_name, failure.as_deref(), clock::now_k8s());
-        if let Some(status) = report::patch(&shoot, condition) {
+        let waited = match &prepared {
+            Err(Error::NotReady { .. }) => Some(self.waits.record(granted, Instant::now())),
+            _ => None,
+        };
+        let is_due = waited.is_none_or(|waited| waited >= REPORTED_AFTER);
+        if let Some(status) = report::patch(&shoot, condition).filter(|_| is_due) {
             let written = MANAGER.try_merge_status_of(&api, &shoot, &status).await?;
             if written.is_none() {
                 return Ok(Next::After(CONFLICT_REQUEUE));
             }
         }
-        prepared.map(|()| Next::After(RESYNC_PERIOD))
+        match (prepared, waited) {
+            (Err(Error::NotReady { why, .. }), Some(waited)) => {
+                Err(Error::not_ready(pause_after(waited), why))
+            }
+            (prepared, _) => prepared.map(|()| Next::After(RESYNC_PERIOD)),
+        }
     }
 
     /// The grant of a Shoot in deletion is void.
@@ -166,14 +182,19 @@ impl ShootPreparations {
         PreparationState::publish(&facts).await
     }
 
+    /// Prepares the namespace also without keys: the error is [`Error::NotReady`] then. A task that waits
+    /// for the keys would hold a worker.
     async fn prepare(&self, shoot: Arc<Shoot>, granted: MigrationPreparation) -> Result<()> {
         let facts = self.facts(shoot, granted).await?;
-        prepare_flow::build(&facts)
+        let keys = PreparationState::check(&facts).await;
+        let is_missing = matches!(keys, Err(Error::NotReady { .. }));
+        prepare_flow::build(&facts, !is_missing)
             .into_flow()
             .run(|_| ())
             .await
             .map(|_| ())
-            .map_err(|error| class_of(&error))
+            .map_err(|error| class_of(&error))?;
+        if is_missing { keys } else { Ok(()) }
     }
 }
 

@@ -151,7 +151,7 @@ pub fn drawn(inputs: &SampleInputs) -> Vec<Sample<'_>> {
             title: PREPARATION,
             file: "prepare_flow",
             kind: FlowKind::Prepares,
-            flow: prepare_flow::build(&inputs.preparation),
+            flow: prepare_flow::build(&inputs.preparation, true),
         },
         deletion(inputs, DELETION_INPUTS),
         Sample {
