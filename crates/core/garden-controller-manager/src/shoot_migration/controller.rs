@@ -42,6 +42,7 @@ use super::{
     move_metrics, planned_move_checks,
     preflight::{BUSY, FULL, Verdict, wanted_move},
     reading::{SOURCE, backup_entry_name, read, write},
+    slot_uses::SlotUses,
     too_large,
 };
 use crate::{Context, controller_registration::seed_of};
@@ -60,6 +61,7 @@ const OF_MOVES: [&str; 2] = [READY_FOR_MIGRATION, TAKEOVER_POSSIBLE];
 struct ShootMigration {
     context: Context,
     slots: MigrationSlots,
+    slot_uses: SlotUses,
     /// The cache of all Shoots.
     known: Store<Shoot>,
     /// Sends Shoots that may have waited for a slot.
@@ -111,6 +113,7 @@ pub async fn run(context: Context) {
     context
         .run(controller, |context| ShootMigration {
             slots: MigrationSlots::new(context.config.concurrent_migrations.into()),
+            slot_uses: SlotUses::default(),
             context,
             known,
             places,
@@ -160,19 +163,23 @@ fn moves(shoot: &Shoot, between: impl Fn(&str, &str) -> bool) -> bool {
 impl Reconciler<Shoot> for ShootMigration {
     const NAME: &'static str = "shoot-migration";
 
-    /// Ignores Shoots without a requested move and without fields of a move.
+    /// Ignores Shoots without a requested move, without fields of a move and without a use of slots.
     fn is_responsible(&self, shoot: &Shoot) -> bool {
         let marked = shoot
             .status
             .as_ref()
             .is_some_and(|s| s.migration.is_some() || OF_MOVES.iter().any(|c| s.constraint(c).is_some()));
         let asks = shoot.annotations().contains_key(MIGRATION_DRY_RUN);
-        marked || asks || former_seeds::names(shoot).next().is_some() || wanted_move(shoot).is_some()
+        let has_moved = former_seeds::names(shoot).next().is_some();
+        marked || asks || has_moved || wanted_move(shoot).is_some() || self.slot_uses.is_recorded(shoot)
     }
 
     /// The judged objects are read from the API server, never from a cache, and the write is conditional on
     /// the judged version.
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        if let Some(destination) = self.slot_uses.record(&shoot, clock::now()) {
+            self.wake_next(&shoot, &destination);
+        }
         let name = shoot.name_any();
         let shoots: Api<Shoot> = self
             .context
@@ -318,9 +325,15 @@ impl ShootMigration {
         {
             return;
         }
-        let (known, now) = (self.known.state(), clock::now());
-        self.slots.release(shoot, now);
-        for next in self.slots.next(shoot, &old.destination, &known, now) {
+        self.slots.release(shoot, clock::now());
+        self.wake_next(shoot, &old.destination);
+    }
+
+    /// Wakes the waiting shoots that may take a free slot. `left`: the shoot that has left the slots.
+    fn wake_next(&self, left: &Shoot, destination: &str) {
+        let known = self.known.state();
+        self.slot_uses.retain(&known);
+        for next in self.slots.next(left, destination, &known, clock::now()) {
             // The channel is closed when the process ends.
             let _ = self.places.unbounded_send(next.as_ref().clone());
         }

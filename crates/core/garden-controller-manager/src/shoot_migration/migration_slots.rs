@@ -248,8 +248,9 @@ impl MigrationSlots {
         now.duration_since(since) > BEGUN_WITHIN
     }
 
-    /// The waiting shoots that get the next slots on the way to `destination`: at most as many as the limit.
-    /// `left`: the shoot that has released a slot, and that `known` may still show on the way.
+    /// The waiting shoots that get the next slots on the way to `destination`: at most as many as the limit,
+    /// and none without a free slot. `left`: the shoot that has released a slot, and that `known` may still
+    /// show on the way.
     #[must_use]
     pub fn next(
         &self,
@@ -266,6 +267,9 @@ impl MigrationSlots {
         let longest_first: Vec<_> = waiting.into_iter().map(|(_, _, uid)| uid).collect();
         let mut holders = self.holders(&mut self.lock_slots(), destination, known, now);
         holders.remove(&left.uid().unwrap_or_default());
+        if holders.len() >= self.at_most {
+            return Vec::new();
+        }
         let demand = self.demand(destination, &holders, known);
         let next = demand.next(&longest_first, &lock(&self.turns));
         let shoots = next.iter().filter_map(|uid| {
@@ -382,7 +386,8 @@ pub fn awaits_source(shoot: &Shoot) -> bool {
     departure(shoot).is_some() && journey(shoot) == Journey::Settled
 }
 
-fn is_on_its_way_to(shoot: &Shoot, destination: &str, now: Timestamp) -> bool {
+/// Whether the move to `destination` is approved, goes on, and has not lasted too long.
+pub(super) fn is_on_its_way_to(shoot: &Shoot, destination: &str, now: Timestamp) -> bool {
     let Some(status) = &shoot.status else {
         return false;
     };
@@ -432,7 +437,8 @@ fn all_waiting(known: &[Arc<Shoot>]) -> HashSet<String> {
     waiting.filter_map(|shoot| shoot.uid()).collect()
 }
 
-fn waits_since(shoot: &Shoot) -> Option<Timestamp> {
+/// Since when the shoot waits for a slot.
+pub(super) fn waits_since(shoot: &Shoot) -> Option<Timestamp> {
     let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
     let waits = constraint.status == ConditionStatus::False && constraint.reason == BUSY;
     waits.then_some(constraint.last_transition_time.0)

@@ -26,6 +26,7 @@
 //! | `dry_run` | the same verdict before any edit, requested by annotation |
 //! | `migration_slots` | how many shoots may be on their way to a seed at a time |
 //! | `slot_shares` | the shares of sources and projects in these slots |
+//! | `slot_uses` | the changes of a Shoot that leave a slot to a waiting shoot |
 //! | `approval` | the content of `status.migration`, and the hand-on of a shoot |
 //! | `reading` | reads the inputs of a verdict, and writes the result on exactly the read version |
 //! | `returning` | whether a former seed may be the destination |
@@ -56,6 +57,7 @@ mod reading;
 mod returning;
 mod seed_defaults;
 mod slot_shares;
+mod slot_uses;
 mod source;
 mod source_bucket;
 mod too_large;

@@ -37,6 +37,14 @@ fn who_has_waited_longest_is_next() {
     assert!(next(5, "seed-c", &known).is_empty());
 }
 
+/// Each check reads many objects.
+#[test]
+fn no_shoot_is_woken_without_a_free_slot() {
+    let known = [on_the_way("held"), waiting("first", 1)];
+    assert!(next(1, B, &known).is_empty());
+    assert_eq!(next(2, B, &known), ["first"]);
+}
+
 /// Otherwise the shoots of the source with the share would be woken, and would leave the slot to a shoot that
 /// asks again a minute later.
 #[test]

@@ -259,13 +259,10 @@ async fn a_call_off_takes_the_approval_back(garden: &Garden) {
 /// begins as soon as there is a free slot.
 pub async fn one_after_the_other(garden: &Garden) {
     make_ready(garden, "seed-b").await;
-    let work = early_and_late(garden);
-    Box::pin(beside_the_controller(
-        garden,
-        &["--concurrent-migrations=1"],
-        work,
-    ))
-    .await;
+    let flags = ["--concurrent-migrations=1"];
+    Box::pin(beside_the_controller(garden, &flags, early_and_late(garden))).await;
+    // A new process has reserved no slot.
+    Box::pin(beside_the_controller(garden, &flags, late_fails(garden))).await;
 }
 
 async fn early_and_late(garden: &Garden) {
@@ -285,6 +282,27 @@ async fn early_and_late(garden: &Garden) {
     let freed = Instant::now();
     until(&shoots, "late", |shoot| is_for(shoot, "seed-b")).await;
     assert!(freed.elapsed() < AT_ONCE, "{:?}", freed.elapsed());
+}
+
+/// A shoot that fails on its way holds no slot.
+async fn late_fails(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    until(&shoots, "early", |shoot| approval(shoot).is_none()).await;
+    reconcile(garden, "early").await;
+    let leaves = json!({"lastOperation": operation("Migrate", "Processing")});
+    as_seed(garden, "late", leaves).await;
+    allowed(edit(garden, "early", json!({"seedName": "seed-b"})).await);
+    let busy = Some("DestinationSeedBusy".to_owned());
+    until(&shoots, "early", |shoot| reason(shoot) == busy).await;
+    let fails = json!({"lastOperation": operation("Migrate", "Failed")});
+    as_seed(garden, "late", fails).await;
+    let freed = Instant::now();
+    until(&shoots, "early", |shoot| is_for(shoot, "seed-b")).await;
+    assert!(freed.elapsed() < AT_ONCE, "{:?}", freed.elapsed());
+    allowed(edit(garden, "early", json!({"seedName": "seed-a"})).await);
+    until(&shoots, "early", |shoot| approval(shoot).is_none()).await;
+    let settled = json!({"lastOperation": operation("Reconcile", "Succeeded")});
+    as_seed(garden, "late", settled).await;
 }
 
 /// Neither the shoot nor the seed changes meanwhile.
