@@ -1,5 +1,6 @@
 //! Start and stop of a process: logs, signals, tasks, the health endpoints and metrics.
 
+pub mod condition_metrics;
 pub mod external_requests;
 mod lifecycle;
 pub mod liveness;

@@ -8,7 +8,10 @@ use parts::secrets::{first_expiry, forget_first_expiry};
 use placement::{Role, names::recorded_technical_id, role};
 use runtime::{
     clock,
-    process::metrics::{Metrics, ScrapedSeries},
+    process::{
+        condition_metrics::condition_labels,
+        metrics::{Metrics, ScrapedSeries},
+    },
 };
 
 /// Reads the series of a Shoot at a time.
@@ -85,20 +88,16 @@ fn age(shoot: &Shoot, now: Timestamp) -> Vec<ScrapedSeries> {
     )]
 }
 
+/// A former seed has written conditions, too, so the values of the label are a fixed set.
 fn conditions(shoot: &Shoot, _: Timestamp) -> Vec<ScrapedSeries> {
     let Some(status) = &shoot.status else {
         return Vec::new();
     };
-    let all = status.conditions.iter().chain(&status.constraints);
-    let all = all.map(|condition| {
-        let status = format!("{:?}", condition.status);
-        let labels = [
-            ("condition", condition.type_.as_str()),
-            ("status", status.as_str()),
-        ];
-        ScrapedSeries::of_object(shoot, labels, 1.0)
-    });
-    all.collect()
+    let all = condition_labels(status.conditions.iter().chain(&status.constraints));
+    let series = all
+        .into_iter()
+        .map(|labels| ScrapedSeries::of_object(shoot, labels, 1.0));
+    series.collect()
 }
 
 /// No series until the gardenlet has reconciled the Shoot once.
@@ -177,6 +176,24 @@ mod tests {
             [
                 (vec!["EveryNodeReady", "True"], 1.0),
                 (vec!["DataComplete", "False"], 1.0),
+            ]
+        );
+    }
+
+    #[test]
+    fn types_that_a_former_seed_has_invented_are_no_values_of_the_label() {
+        let mut shoot = shoot("Error");
+        let invented: Vec<_> = (0..100)
+            .map(|number| condition(&format!("Invented{number}"), "Unknown"))
+            .collect();
+        let status = shoot.status.as_mut().unwrap();
+        status.constraints = serde_json::from_value(json!(invented)).unwrap();
+        let now = "2026-01-01T00:10:00Z".parse().unwrap();
+        assert_eq!(
+            shown(&conditions(&shoot, now)),
+            [
+                (vec!["EveryNodeReady", "True"], 1.0),
+                (vec!["other", "Unknown"], 1.0),
             ]
         );
     }
