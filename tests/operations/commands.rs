@@ -41,6 +41,20 @@ const SHOWS: &[(&str, &[&str])] = &[
         "kubectl -n kube-system get lease node-ipam-migration -o jsonpath='{.spec.leaseTransitions}'",
         &["3"],
     ),
+    (
+        r#"kubectl get secretbindings,credentialsbindings -A -o json | jq -r --arg project garden-dev '.items[] | (.secretRef // .credentialsRef) as $secret | select($secret.namespace == $project and .metadata.namespace != $project) | [.kind, .metadata.namespace, .metadata.name, $secret.name, .metadata.creationTimestamp] | @tsv'"#,
+        &[
+            "SecretBinding\tgarden-other\tborrowed\tcloud",
+            "CredentialsBinding\tgarden-other\tborrowed\tcloud",
+        ],
+    ),
+    (
+        r#"kubectl get secretbindings,credentialsbindings -A -o json | jq --arg project garden-dev '.items |= map((.secretRef // .credentialsRef) as $secret | select($secret.namespace == $project and .metadata.namespace != $project))' | kubectl delete --wait=false -f -"#,
+        &[
+            "secretbinding.core.gardener.cloud \"borrowed\" deleted",
+            "credentialsbinding.security.gardener.cloud \"borrowed\" deleted",
+        ],
+    ),
 ];
 
 /// Commands whose answer is empty.
@@ -340,6 +354,9 @@ async fn prepare_state(garden: &Desk, text: &str) -> Result<()> {
     }
     if text.contains("settledSeedName") {
         states::a_move_ends(garden, text).await?;
+    }
+    if text.starts_with(states::LISTS_BINDINGS) {
+        bring(garden, &states::borrowed_secrets()).await?;
     }
     if text.contains("delete rolebindings") {
         states::no_binding_is_created(garden).await?;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod accidents;
+mod bindings;
 mod commands;
 mod documents;
 mod encryption;

@@ -24,6 +24,9 @@ const CERTIFICATE_REQUEST: &str = concat!(
     "U1QtLS0tLQo=",
 );
 
+/// Begin of the commands about bindings to a Secret of the documented project.
+pub const LISTS_BINDINGS: &str = "kubectl get secretbindings,credentialsbindings -A -o json";
+
 /// A warning about the Shoot.
 fn event(name: &str, reporter: &str, reason: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "garden-dev"},
@@ -39,6 +42,19 @@ fn binding_of_member() -> Value {
         "metadata": {"name": "of-member", "namespace": "garden-dev", "finalizers": ["example.org/kept"]},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
         "subjects": [{"apiGroup": group, "kind": "User", "name": "member"}]})
+}
+
+/// Bindings of a second project to a Secret of the documented project, and the namespace of these bindings.
+pub fn borrowed_secrets() -> [Value; 3] {
+    let metadata = json!({"name": "borrowed", "namespace": "garden-other"});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "name": "cloud", "namespace": "garden-dev"});
+    [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden-other"}}),
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "SecretBinding", "metadata": metadata,
+            "provider": {"type": "local"}, "secretRef": {"name": "cloud", "namespace": "garden-dev"}}),
+        json!({"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "CredentialsBinding",
+            "metadata": metadata, "provider": {"type": "local"}, "credentialsRef": secret}),
+    ]
 }
 
 /// Objects that a few commands ask for.

@@ -189,9 +189,7 @@ impl Caches {
         };
         for shoot in self.shoots.store().state() {
             let Some(seed) = host(&shoot) else { continue };
-            let secrets = self.sources.secrets_of(&shoot).into_iter();
-            let here = secrets.filter(|(namespace, _)| *namespace == name);
-            let here: BTreeSet<_> = here.map(|(_, name)| name).collect();
+            let here = self.sources.secrets_in(&namespace.metadata, &shoot);
             if !here.is_empty() {
                 wanted.entry(seed.to_owned()).or_default().secrets.extend(here);
             }

@@ -77,6 +77,7 @@ testkit::scenarios! {
     shoot_state_keys::{a_host_takes_no_keys_along, the_writes_of_an_honest_host_pass},
     secrets::{
         a_seed_reads_the_secrets_of_its_own_shoots_alone,
+        a_binding_from_before_the_namespace_of_its_secret_gives_no_right,
         a_seed_reads_its_own_credentials,
         a_seed_names_no_secret_outside_of_its_namespace,
         the_author_of_a_shoot_may_read_the_secret_of_its_dns,

@@ -1,7 +1,7 @@
 //! A seed reads the Secrets of its own shoots and its own credentials, each for as long as there is a reason
 //! (threats.md 6, 8, 19).
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, time::Duration};
 
 use api::gardencore::{BackupEntry, Seed, Shoot};
 use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
@@ -11,6 +11,7 @@ use kube::{
     core::{ApiResource, GroupVersionKind},
 };
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use crate::{
     garden::{self, Garden, NAMESPACE, allowed, refused},
@@ -18,8 +19,12 @@ use crate::{
 };
 
 const CANNOT_READ: &str = "cannot get resource \"secrets\"";
+/// Namespace of a project that was deleted and created again.
+const LATE: &str = "garden-late";
 /// Namespace of a further project.
 const FAR: &str = "garden-far";
+/// Many times a second, also on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
 const OF_A: &str = "seed-seed-a";
 const OF_B: &str = "seed-seed-b";
 
@@ -64,6 +69,12 @@ async fn binding(garden: &Garden, name: &str, namespace: &str, secret: &str) {
         "provider": {"type": "local"}, "credentialsRef": reference,
     });
     garden.bring(&binding).await.unwrap();
+}
+
+fn bindings(garden: &Garden) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("security.gardener.cloud", "v1alpha1", "CredentialsBinding");
+    let kind = ApiResource::from_gvk_with_plural(&kind, "credentialsbindings");
+    Api::namespaced_with(garden.administrator(), NAMESPACE, &kind)
 }
 
 /// A Shoot with the binding of the same name as the Shoot.
@@ -155,9 +166,7 @@ async fn a_right_ends_with_its_reason(garden: &Garden) {
         .await;
     becomes_readable(b, FAR, "remote").await;
     becomes_unreadable(a, FAR, "remote").await;
-    let kind = GroupVersionKind::gvk("security.gardener.cloud", "v1alpha1", "CredentialsBinding");
-    let kind = ApiResource::from_gvk_with_plural(&kind, "credentialsbindings");
-    let bindings: Api<DynamicObject> = Api::namespaced_with(garden.administrator(), NAMESPACE, &kind);
+    let bindings = bindings(garden);
     // A finalizer keeps the binding, and no right.
     let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
     let kept = finalizers(json!(["example.org/kept"]));
@@ -168,6 +177,44 @@ async fn a_right_ends_with_its_reason(garden: &Garden) {
     assert!(left.metadata.deletion_timestamp.is_some());
     let released = finalizers(Value::Null);
     garden.patch(&bindings, "bound", released).await.unwrap();
+}
+
+/// A binding outlives the namespace of the Secret. Its author has no rights in a later namespace of the same
+/// name.
+pub async fn a_binding_from_before_the_namespace_of_its_secret_gives_no_right(garden: &Garden) {
+    binding(garden, "outlived", LATE, "outlived").await;
+    let bindings = bindings(garden);
+    let created = bindings.get("outlived").await.unwrap().metadata;
+    let created = created.creation_timestamp.unwrap().0;
+    // The API server stores whole seconds.
+    eventually("the next second", SOON, || async {
+        let now = runtime::clock::now();
+        if now.as_second() > created.as_second() {
+            return Ok(());
+        }
+        Err(format!("{now}"))
+    })
+    .await
+    .unwrap();
+    let labels = json!({"project.gardener.cloud/name": "late", "gardener.cloud/role": "project"});
+    namespace(garden, LATE, &labels).await;
+    binding(garden, "renewed", LATE, "renewed").await;
+    for name in ["outlived", "renewed"] {
+        secret(garden, LATE, name).await;
+        shoot(garden, name, "seed-a", Some(json!({"seedName": "seed-a"}))).await;
+    }
+    let _controllers = grant_rights(garden);
+    let seed = &garden.seed_a;
+    // A single ClusterRole names both Secrets.
+    becomes_readable(seed, LATE, "renewed").await;
+    refused(read(seed, LATE, "outlived").await, CANNOT_READ);
+    // The policy checks the author of a new binding.
+    bindings
+        .delete("outlived", &DeleteParams::default())
+        .await
+        .unwrap();
+    binding(garden, "outlived", LATE, "outlived").await;
+    becomes_readable(seed, LATE, "outlived").await;
 }
 
 /// The credentials of a seed, and of the former seed whose bucket has the data of a shoot.
