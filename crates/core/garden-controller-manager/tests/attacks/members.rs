@@ -2,7 +2,7 @@
 //! An operator grants the rights of a project member; the widest usual grant is Kubernetes' own role `admin`
 //! in the project's namespace.
 
-use api::gardencore::{InternalSecret, InternalSecretFields, ShootState, ShootStateSpec};
+use api::gardencore::{InternalSecret, InternalSecretFields, Seed, ShootState, ShootStateSpec};
 use k8s_openapi::{
     ByteString, NamespaceResourceScope,
     api::{
@@ -122,15 +122,8 @@ pub async fn a_member_stores_no_large_object(garden: &Garden) {
 pub async fn a_member_names_no_owner_of_the_garden(garden: &Garden) {
     let member = garden.member(NAMESPACE).await.unwrap();
     let configs: Api<ConfigMap> = Api::namespaced(member, NAMESPACE);
-    let owner = |kind: &str| {
-        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "name": "x", "uid": "u",
-            "blockOwnerDeletion": true})
-    };
-    let config_with = |kind: &str| -> ConfigMap {
-        let metadata =
-            json!({"name": "owned", "finalizers": ["example.org/kept"], "ownerReferences": [owner(kind)]});
-        serde_json::from_value(json!({"metadata": metadata})).unwrap()
-    };
+    let core = "core.gardener.cloud/v1beta1";
+    let config_with = |kind: &str| config_of(&[owner(core, kind, "u", false)]);
     garden::until_allowed(|| garden::try_create(&configs, config_with("Shoot"))).await;
     let words = "as an owner of ConfigMap";
     garden::until_refused(words, || garden::try_create(&configs, config_with("Seed"))).await;
@@ -140,17 +133,108 @@ pub async fn a_member_names_no_owner_of_the_garden(garden: &Garden) {
     let params = PostParams::default();
     let created = configs.create(&params, &garden::config_map("unowned", 1)).await;
     allowed(created.map(drop));
-    let added = json!({"metadata": {"ownerReferences": [owner("Seed")]}});
+    let added = json!({"metadata": {"ownerReferences": [owner(core, "Seed", "u", true)]}});
     refused(garden.patch(&configs, "unowned", added).await, words);
+    a_member_blocks_no_deletion_of_an_owner(garden, &configs).await;
     // An owner from before the policy.
     let administrators: Api<ConfigMap> = garden.admin(NAMESPACE);
-    let mut early = config_with("Seed");
+    let mut early = config_of(&[owner(core, "Seed", "u", true)]);
     early.metadata.name = Some("owned-early".to_owned());
     allowed(administrators.create(&params, &early).await.map(drop));
     let released = json!({"metadata": {"finalizers": null, "labels": {"x": "y"}}});
     allowed(garden.patch(&configs, "owned-early", released).await);
     let deleted = administrators.delete("unowned", &DeleteParams::default()).await;
     allowed(deleted.map(drop));
+}
+
+/// The garbage collector compares uids, so an owner of a different kind would keep the Seed, too.
+async fn a_member_blocks_no_deletion_of_an_owner(garden: &Garden, configs: &Api<ConfigMap>) {
+    let words = "may not set blockOwnerDeletion for an owner of ConfigMap";
+    let core = "core.gardener.cloud/v1beta1";
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let uid = seeds.get("seed-a").await.unwrap().metadata.uid.unwrap();
+    for (version, kind) in [
+        ("v1", "ConfigMap"),
+        ("v1", "Endpoints"),
+        ("apps/v1", "Deployment"),
+        (core, "Shoot"),
+        ("example.org/v1", "Seed"),
+    ] {
+        let blocking = config_of(&[owner(version, kind, &uid, true)]);
+        refused(garden::try_create(configs, blocking).await, words);
+        let added = json!({"metadata": {"ownerReferences": [owner(version, kind, &uid, true)]}});
+        refused(garden.patch(configs, "unowned", added).await, words);
+    }
+    // The second owner counts, too.
+    let own = owner("v1", "ConfigMap", "own", false);
+    let second = owner("v1", "ConfigMap", &uid, true);
+    let both = config_of(&[own.clone(), second]);
+    refused(garden::try_create(configs, both).await, words);
+    // An owner without the flag may become blocking for no member.
+    let named = json!({"metadata": {"ownerReferences": [own]}});
+    allowed(garden.patch(configs, "unowned", named).await);
+    let blocking = json!({"metadata": {"ownerReferences": [owner("v1", "ConfigMap", "own", true)]}});
+    refused(garden.patch(configs, "unowned", blocking).await, words);
+    let removed = json!({"metadata": {"ownerReferences": null}});
+    allowed(garden.patch(configs, "unowned", removed).await);
+    a_controller_of_kubernetes_blocks_the_deletion_of_its_owners(garden, words).await;
+}
+
+/// The controllers of Kubernetes may update the finalizers of their owners.
+async fn a_controller_of_kubernetes_blocks_the_deletion_of_its_owners(garden: &Garden, words: &str) {
+    let (rbac, name) = ("rbac.authorization.k8s.io", "controller-of-kubernetes");
+    let metadata = json!({"name": name, "namespace": NAMESPACE});
+    let may = |group: &str, resource: &str, verb: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": [verb]});
+    let rules = json!([
+        may("", "configmaps", "create"),
+        may("", "endpoints/finalizers", "update"),
+        may("apps", "deployments/finalizers", "update"),
+        may("networking.k8s.io", "ingresses/finalizers", "update"),
+        may("networking.k8s.io", "networkpolicies/finalizers", "update"),
+    ]);
+    let version = format!("{rbac}/v1");
+    let role = json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules});
+    let binding = json!({"apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": name}]});
+    garden.bring(&role).await.unwrap();
+    garden.bring(&binding).await.unwrap();
+    let configs: Api<ConfigMap> = Api::namespaced(garden.client(name, &[]).await, NAMESPACE);
+    let deployment = owner("apps/v1", "Deployment", "u", true);
+    garden::until_allowed(|| garden::try_create(&configs, config_of(std::slice::from_ref(&deployment))))
+        .await;
+    for (version, kind) in [
+        ("v1", "Endpoints"),
+        ("apps/v1", "Deployment"),
+        ("networking.k8s.io/v1", "Ingress"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
+    ] {
+        let controlled = config_of(&[owner(version, kind, "u", true)]);
+        allowed(garden::try_create(&configs, controlled).await);
+    }
+    for (version, kind) in [
+        ("apps/v1", "ReplicaSet"),
+        ("v1", "Deployment"),
+        ("v1", "ConfigMap"),
+    ] {
+        let foreign = config_of(&[owner(version, kind, "u", true)]);
+        refused(garden::try_create(&configs, foreign).await, words);
+    }
+    let second = owner("apps/v1", "ReplicaSet", "v", true);
+    refused(
+        garden::try_create(&configs, config_of(&[deployment, second])).await,
+        words,
+    );
+}
+
+fn owner(version: &str, kind: &str, uid: &str, blocks: bool) -> Value {
+    json!({"apiVersion": version, "kind": kind, "name": "x", "uid": uid, "blockOwnerDeletion": blocks})
+}
+
+/// A ConfigMap with a finalizer and these owners.
+fn config_of(owners: &[Value]) -> ConfigMap {
+    let metadata = json!({"name": "owned", "finalizers": ["example.org/kept"], "ownerReferences": owners});
+    serde_json::from_value(json!({"metadata": metadata})).unwrap()
 }
 
 /// An operator decides about a takeover by Events of garden-controller-manager.
