@@ -259,7 +259,7 @@ pub(crate) fn no_right_yet(namespace: &str, name: &str) -> Error {
         format!(
             "garden-controller-manager has not given this seed the right to Secret {namespace}/{name} of the garden yet. If it stays \
              so: the seed reads the Secrets of its own shoots in namespaces of projects, and its own credentials in namespace \
-             seed-<name>"
+             seed-<name>. A binding that is older than the namespace of the Secret gives no right: create the binding again"
         ),
     )
 }

@@ -180,7 +180,7 @@ async fn a_member_blocks_no_deletion_of_an_owner(garden: &Garden, configs: &Api<
     a_controller_of_kubernetes_blocks_the_deletion_of_its_owners(garden, words).await;
 }
 
-/// The controllers of Kubernetes may update the finalizers of their owners.
+/// Each controller of Kubernetes may update the finalizers of the owners that the controller names.
 async fn a_controller_of_kubernetes_blocks_the_deletion_of_its_owners(garden: &Garden, words: &str) {
     let (rbac, name) = ("rbac.authorization.k8s.io", "controller-of-kubernetes");
     let metadata = json!({"name": name, "namespace": NAMESPACE});

@@ -179,7 +179,7 @@ async fn a_right_ends_with_its_reason(garden: &Garden) {
     garden.patch(&bindings, "bound", released).await.unwrap();
 }
 
-/// A binding outlives the namespace of the Secret. Its author has no rights in a later namespace of the same
+/// A binding outlives the namespace of the Secret. The author has no rights in a later namespace of the same
 /// name.
 pub async fn a_binding_from_before_the_namespace_of_its_secret_gives_no_right(garden: &Garden) {
     binding(garden, "outlived", LATE, "outlived").await;
