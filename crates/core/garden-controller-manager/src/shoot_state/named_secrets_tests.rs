@@ -105,7 +105,8 @@ fn a_binding_from_before_the_namespace_of_its_secret_gives_no_right() {
         let names = |namespace: &str, created: &str| {
             let metadata = json!({"name": namespace, "creationTimestamp": created});
             let metadata = serde_json::from_value(metadata).unwrap();
-            Vec::from_iter(sources().secrets_in(&metadata, &shoot))
+            let secrets = sources().secrets_in(&metadata, &shoot);
+            secrets.into_iter().collect::<Vec<_>>()
         };
         for before in ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"] {
             assert_eq!(names("garden-other", before), [secret]);
