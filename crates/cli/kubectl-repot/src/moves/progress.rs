@@ -1,7 +1,7 @@
 //! The progress of a move, as a sentence, and the end of the move: pure decisions.
 
 use api::{
-    constants::condition::READY_FOR_MIGRATION,
+    constants::{OPERATION, condition::READY_FOR_MIGRATION, operation},
     gardencore::{Shoot, ShootStatus},
     meta::{ConditionStatus, LastOperationState},
 };
@@ -14,7 +14,7 @@ use crate::{failure::Failure, follow::Step, terminal::one_line};
 ///
 /// # Errors
 /// The shoot cannot arrive any more: the Shoot is deleted, is to move to a different seed, or the operation
-/// has failed for good.
+/// has failed for good, and no request for a further attempt is open.
 pub fn arrival(shoot: Option<&Shoot>, seed: &str) -> Result<Step<()>, Failure> {
     let Some(shoot) = shoot else {
         return Err(Failure::failed(format!(
@@ -39,8 +39,8 @@ pub fn arrival(shoot: Option<&Shoot>, seed: &str) -> Result<Step<()>, Failure> {
         return Ok(Step::Done(()));
     }
     let last = status.last_operation.as_ref();
-    if journey(shoot) != Journey::Settled && last.is_some_and(|last| last.state == LastOperationState::Failed)
-    {
+    let has_failed = last.is_some_and(|last| last.state == LastOperationState::Failed);
+    if has_failed && journey(shoot) != Journey::Settled && !is_tried_again(shoot) {
         return Err(Failure::failed(format!(
             "the operation on shoot {name} has failed and is not tried again: {}; remove the cause, then annotate the Shoot with \
              gardener.cloud/operation=retry",
@@ -48,6 +48,18 @@ pub fn arrival(shoot: Option<&Shoot>, seed: &str) -> Result<Step<()>, Failure> {
         )));
     }
     Ok(Step::Waiting(describe(shoot)))
+}
+
+/// Whether the gardenlet has not answered a request for a further attempt. The state `Failed` is then of an
+/// earlier attempt. As `dispatch` of the gardenlet decides.
+fn is_tried_again(shoot: &Shoot) -> bool {
+    let requested = shoot.annotations().get(OPERATION).map(String::as_str);
+    let observed = shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.observed_generation);
+    matches!(requested, Some(operation::RECONCILE | operation::RETRY))
+        || observed != shoot.metadata.generation
 }
 
 /// The present state of a move as a sentence. Durations are left out, so that a new sentence is a new state.

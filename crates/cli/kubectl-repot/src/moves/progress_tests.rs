@@ -64,6 +64,39 @@ fn a_wait_ends_when_the_shoot_cannot_arrive_any_more() {
     );
 }
 
+/// Otherwise a repeated drain reports the failure of an earlier request.
+#[test]
+fn a_failed_operation_that_is_tried_again_ends_no_wait() {
+    let failed = format!(
+        "{{seedName: a, observedGeneration: 2, {}}}",
+        operation("Migrate Failed")
+    );
+    let with = |metadata: &str| -> Shoot {
+        let mut shoot = shoot("b", &failed);
+        shoot.metadata = serde_yaml_ng::from_str(&format!("{{name: demo, {metadata}}}")).unwrap();
+        shoot
+    };
+    for (metadata, ends) in [
+        ("generation: 2", true),
+        ("generation: 3", false),
+        (
+            "generation: 2, annotations: {gardener.cloud/operation: retry}",
+            false,
+        ),
+        (
+            "generation: 2, annotations: {gardener.cloud/operation: reconcile}",
+            false,
+        ),
+        (
+            "generation: 2, annotations: {gardener.cloud/operation: maintain}",
+            true,
+        ),
+    ] {
+        let step = arrival(Some(&with(metadata)), "b");
+        assert_eq!(step.is_err(), ends, "{metadata}: {step:?}");
+    }
+}
+
 #[test]
 fn a_sentence_names_the_obstacle_or_the_step() {
     let constraint = "constraints: [{type: ReadyForMigration, status: 'False', reason: DestinationSeedFull, message: Seed b is full., \
