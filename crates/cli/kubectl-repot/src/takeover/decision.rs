@@ -95,8 +95,9 @@ pub(super) fn verdict(shoot: Option<&Shoot>, report: &TakeoverReport) -> Result<
             "{name}: the takeover is approved and begins"
         )));
     }
-    if placement::approval(shoot).is_some() {
-        // The source lives, and the request has lifted a hold of the planned move.
+    // Without the statement that the source is off, the garden can answer by a planned move: the source
+    // lives, and the request has lifted a hold of the move.
+    if !report.source_is_off && placement::approval(shoot).is_some() {
         return Ok(Step::Done(Verdict::PlannedMove));
     }
     Ok(Step::Done(Verdict::Refused))

@@ -80,3 +80,20 @@ fn the_verdict_of_the_garden_is_read_from_the_shoot() {
     );
     assert!(verdict(Some(&shoot("c", "{}", "{seedName: c}")), &report(false)).is_err());
 }
+
+/// Otherwise the command waits for the end of a move that a dead seed never begins.
+#[test]
+fn a_planned_move_answers_no_request_with_a_source_that_is_off() {
+    let planned = shoot(
+        "b",
+        "{}",
+        "{seedName: a, migration: {source: a, destination: b, generation: 1, spec: {}}}",
+    );
+    for (is_off, answer) in [(false, Verdict::PlannedMove), (true, Verdict::Refused)] {
+        assert_eq!(
+            verdict(Some(&planned), &report(is_off)),
+            Ok(Step::Done(answer)),
+            "{is_off}"
+        );
+    }
+}
