@@ -11,7 +11,7 @@ use crate::{
     connect::{Target, connect},
     cordon::cordon,
     diagnose::diagnose,
-    drain::{DrainRequest, drain},
+    drain::{DrainRequest, SLOT_WITHIN, drain},
     edit::Edited,
     failure::Failure,
     flags::{Command, Drain, Flags, Output, Takeover, Wait},
@@ -191,6 +191,7 @@ async fn drain_seed(session: &Session, flags: &Drain) -> Result<Answer, Failure>
         excluded: &flags.exclude,
         approval: flags.yes.then_some(flags.seed.as_str()),
         lane_within: LANE_WITHIN,
+        slot_within: SLOT_WITHIN,
         within: Duration::from_secs(flags.timeout),
     };
     let prompt = |text: &str, name: &str| {

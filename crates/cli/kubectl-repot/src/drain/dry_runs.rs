@@ -1,10 +1,9 @@
 //! The plan of a drain: a destination for each shoot, as the garden answers to a dry run of each move.
 
-use std::{cell::Cell, collections::HashMap, time::Duration};
+use std::{cell::Cell, pin::pin, time::Duration};
 
 use api::gardencore::Shoot;
 use futures::{StreamExt, stream};
-use kube::ResourceExt;
 
 use super::{
     assignment::assign,
@@ -15,8 +14,13 @@ use super::{
     survey::Survey,
 };
 use crate::{
-    failure::Failure, follow::Report, history::former_moves, plan::ask_garden, session::Session,
-    takeover::importance, terminal::one_line,
+    failure::Failure,
+    follow::Report,
+    history::former_moves,
+    plan::ask_garden,
+    session::Session,
+    takeover::{importance, order_by_turns},
+    terminal::one_line,
 };
 
 /// Dry runs at a time. A dry run is a single write to a Shoot, and starts no process.
@@ -101,13 +105,17 @@ pub(super) async fn plan(
     });
     // Collected first, so that the order of the shoots decides about the room.
     let asked: Vec<_> = asked.collect();
-    let planned: Vec<Planned> = stream::iter(asked).buffered(DRY_RUNS).collect().await;
+    let mut planned = pin!(stream::iter(asked).buffered(DRY_RUNS));
     let mut unanswered = Vec::new();
-    for one in planned {
+    while let Some(one) = planned.next().await {
         match one {
             Planned::Move(one) => work.push(*one),
             Planned::LeftOut(outcome) => left_out.push(outcome),
-            Planned::Unanswered(outcome) => unanswered.push(outcome),
+            Planned::Unanswered(outcome) => {
+                // The plan comes after the last bound.
+                report(&outcome.row().join(": "));
+                unanswered.push(outcome);
+            }
             Planned::Deleted => {}
         }
     }
@@ -121,18 +129,8 @@ pub(super) async fn plan(
 }
 
 /// The least important shoots come first. Of equal importance, the projects take turns.
-fn order(mut shoots: Vec<Shoot>) -> Vec<Shoot> {
-    shoots.sort_by_key(|shoot| (shoot.namespace(), shoot.name_any()));
-    let mut turns = HashMap::<(u8, Option<String>), usize>::new();
-    let ranked = shoots.into_iter().map(|shoot| {
-        let importance = importance(shoot.spec.purpose);
-        let turn = turns.entry((importance, shoot.namespace())).or_default();
-        *turn += 1;
-        ((importance, *turn), shoot)
-    });
-    let mut ranked: Vec<_> = ranked.collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
-    ranked.into_iter().map(|(_, shoot)| shoot).collect()
+fn order(shoots: Vec<Shoot>) -> Vec<Shoot> {
+    order_by_turns(shoots, |shoot| importance(shoot.spec.purpose), |shoot| shoot)
 }
 
 /// The drain needs an answer about at least a single shoot.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use kube::ResourceExt;
+
 use super::*;
 
 /// Security: otherwise the shoots of a project with an early name come first.

@@ -2,7 +2,6 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeSet,
     pin::pin,
     time::Duration,
 };
@@ -14,11 +13,12 @@ use futures::{
     stream::FuturesUnordered,
 };
 use kube::ResourceExt;
-use placement::is_released;
-use tokio::time::Instant;
+use placement::{Journey, is_released, journey};
+use tokio::time::{Instant, sleep};
 
 use super::{
     classification::{MoveEnd, decide_withdrawal, judge_begin, judge_progress, waits_for_slot},
+    failures::FailedMoves,
     lanes::Lanes,
     outcome::{MoveResult, ShootOutcome},
     plan::{Work, expected_seconds},
@@ -32,7 +32,7 @@ use crate::{
     hint::command_line,
     moves::{fails_on_the_way, request_move, wait_for_arrival, wait_for_delay},
     session::Session,
-    takeover::FAILED_PROJECTS,
+    silence::SilenceWatch,
 };
 
 /// A drain under way.
@@ -43,9 +43,30 @@ struct Drain<'a> {
     total: usize,
     begun: Instant,
     ended: Cell<usize>,
-    /// Namespaces of failed moves. The next shoots of the project would probably meet the same fault, and
-    /// after failures of two projects all shoots would.
-    failed: RefCell<BTreeSet<String>>,
+    arrived: Cell<usize>,
+    failed: RefCell<FailedMoves>,
+    /// The reported reason of moves that are not requested.
+    given_up: Cell<Option<&'static str>>,
+}
+
+/// A move that the next shoots do not wait for, and that goes on. `index`: the position in the plan.
+struct DelayedMove<'a> {
+    index: usize,
+    namespace: String,
+    shoot: String,
+    place: LatePlace,
+    ends: LocalBoxFuture<'a, ShootOutcome>,
+}
+
+/// The place of a delayed move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LatePlace {
+    /// The move was requested before this command, and holds no place.
+    OfEarlierCommand,
+    /// The move counts for the bound of the moves under way.
+    HoldsSlot,
+    /// The garden has given the slot of the move to a different shoot.
+    SlotIsFree,
 }
 
 /// The news about a move. `index`: the position in the plan.
@@ -56,17 +77,12 @@ enum News<'a> {
     EndedLate {
         index: usize,
         outcome: ShootOutcome,
-        is_under_way: bool,
+        place: LatePlace,
     },
-    /// The next shoots do not wait for the move, and the move goes on.
-    Delayed {
-        index: usize,
-        namespace: String,
-        shoot: String,
-        /// Whether the move was requested before this command.
-        is_under_way: bool,
-        ends: LocalBoxFuture<'a, ShootOutcome>,
-    },
+    /// The next shoots do not wait for the move.
+    Delayed(DelayedMove<'a>),
+    /// A delayed move holds no slot of the destination any more.
+    SlotFreed(DelayedMove<'a>),
 }
 
 /// Moves the shoots, at most `parallel` at a time. A move that fails, makes no progress, or takes longer than
@@ -84,57 +100,87 @@ pub(super) async fn carry_out(
         total: work.len(),
         begun: Instant::now(),
         ended: Cell::new(0),
+        arrived: Cell::new(0),
         failed: RefCell::default(),
+        given_up: Cell::new(None),
     };
     let mut lanes = Lanes::new(work, request.parallel);
-    let (mut running, mut outcomes) = (FuturesUnordered::new(), Vec::new());
+    let (mut running, mut outcomes, mut held_up) = (FuturesUnordered::new(), Vec::new(), 0);
     loop {
         while let Some((index, work)) = lanes.begin_next() {
             running.push(drain.move_until_delay(index, work).boxed_local());
         }
+        held_up = drain.report_held_up(lanes.count_held_up(), held_up);
         match running.next().await {
             Some(News::Ended { index, outcome }) => {
                 lanes.end(&outcome.namespace);
+                note_arrival(&mut lanes, &outcome);
                 outcomes.push((index, outcome));
             }
             Some(News::EndedLate {
                 index,
                 outcome,
-                is_under_way,
+                place,
             }) => {
-                if !is_under_way {
-                    lanes.end_delayed(&outcome.namespace);
+                if place != LatePlace::OfEarlierCommand {
+                    lanes.end_delayed(&outcome.namespace, place == LatePlace::HoldsSlot);
                 }
+                note_arrival(&mut lanes, &outcome);
                 outcomes.push((index, outcome));
             }
-            Some(News::Delayed {
-                index,
-                namespace,
-                shoot,
-                is_under_way,
-                ends,
-            }) => {
-                lanes.delay(&namespace, !is_under_way);
-                report(&format!(
-                    "{namespace}/{shoot}: the move fails, makes no progress or takes long, and {} not wait for this move",
-                    if is_under_way {
-                        "the next shoots do"
-                    } else {
-                        "shoots of further projects do"
-                    }
-                ));
-                let late = ends.map(move |outcome| News::EndedLate {
-                    index,
-                    outcome,
-                    is_under_way,
-                });
-                running.push(late.boxed_local());
+            Some(News::Delayed(delayed)) => {
+                let is_of_this_command = delayed.place != LatePlace::OfEarlierCommand;
+                lanes.delay(&delayed.namespace, is_of_this_command);
+                drain.report_delay(&delayed);
+                running.push(await_delayed(delayed, request.slot_within).boxed_local());
+            }
+            Some(News::SlotFreed(delayed)) => {
+                lanes.free_slot(&delayed.namespace);
+                running.push(await_delayed(delayed, request.slot_within).boxed_local());
             }
             None => break,
         }
     }
     outcomes.sort_by_key(|(index, _)| *index);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn note_arrival(lanes: &mut Lanes, outcome: &ShootOutcome) {
+    if outcome.result == MoveResult::Moved {
+        lanes.note_arrival(&outcome.namespace);
+    }
+}
+
+/// Awaits a delayed move, or the time that the move holds a slot.
+async fn await_delayed(delayed: DelayedMove<'_>, slot_within: Duration) -> News<'_> {
+    let DelayedMove {
+        index,
+        namespace,
+        shoot,
+        place,
+        ends,
+    } = delayed;
+    let slot_is_freed = pin!(async {
+        if place == LatePlace::HoldsSlot {
+            sleep(slot_within).await;
+        } else {
+            future::pending::<()>().await;
+        }
+    });
+    match future::select(ends, slot_is_freed).await {
+        Either::Left((outcome, _)) => News::EndedLate {
+            index,
+            outcome,
+            place,
+        },
+        Either::Right(((), ends)) => News::SlotFreed(DelayedMove {
+            index,
+            namespace,
+            shoot,
+            place: LatePlace::SlotIsFree,
+            ends,
+        }),
+    }
 }
 
 /// Shoots that came to the seed between the plan and the cordon. A shoot on the seed with the name of a shoot
@@ -163,20 +209,25 @@ pub(super) async fn newcomers(
 impl Drain<'_> {
     /// Moves a shoot until the end, or until the next shoots do not wait any more.
     async fn move_until_delay(&self, index: usize, work: Work) -> News<'_> {
-        let (watched, is_under_way) = (work.shoot.clone(), work.is_under_way);
+        let watched = work.shoot.clone();
+        let place = if work.is_under_way {
+            LatePlace::OfEarlierCommand
+        } else {
+            LatePlace::HoldsSlot
+        };
         let (namespace, shoot) = (watched.namespace().unwrap_or_default(), watched.name_any());
         let ends = self.move_shoot(work).boxed_local();
         let within = self.request.lane_within;
         let delayed = pin!(wait_for_delay(self.session, &watched, within, fails_on_the_way));
         match future::select(ends, delayed).await {
             Either::Left((outcome, _)) => News::Ended { index, outcome },
-            Either::Right((_, ends)) => News::Delayed {
+            Either::Right((_, ends)) => News::Delayed(DelayedMove {
                 index,
                 namespace,
                 shoot,
-                is_under_way,
+                place,
                 ends,
-            },
+            }),
         }
     }
 
@@ -185,9 +236,16 @@ impl Drain<'_> {
             ShootOutcome::new(&work.shoot, Some(&work.to), result, message)
         };
         let namespace = work.shoot.namespace().unwrap_or_default();
-        if !work.is_under_way && is_given_up(&self.failed.borrow(), &namespace) {
-            return outcome(MoveResult::NotRequested, "a move before has failed");
+        let reason = self.failed.borrow().give_up_reason(&namespace);
+        if let Some(reason) = reason.filter(|_| !work.is_under_way) {
+            let given_up = outcome(MoveResult::NotRequested, reason);
+            // A single line for many shoots with the same reason.
+            let is_reported = self.given_up.replace(Some(reason)) == Some(reason);
+            self.conclude(&given_up, is_reported);
+            return given_up;
         }
+        // A failure of an earlier request shows no fault of the requests of this command.
+        let number = (!work.is_under_way).then(|| self.failed.borrow_mut().note_request());
         let since = Instant::now();
         let mut end = if work.is_under_way {
             Box::pin(self.await_move(&work)).await
@@ -197,10 +255,11 @@ impl Drain<'_> {
         if end.is_err() && Box::pin(self.session.is_deleted(&work.shoot)).await {
             end = Ok(MoveEnd::Deleted);
         }
-        self.ended.set(self.ended.get() + 1);
-        match end {
+        let outcome = match end {
             Ok(MoveEnd::Arrived) => {
-                self.report_progress();
+                if let Some(number) = number {
+                    self.failed.borrow_mut().note_arrival(number);
+                }
                 let seconds = span(in_seconds(since.elapsed()));
                 outcome(
                     MoveResult::Moved,
@@ -210,9 +269,26 @@ impl Drain<'_> {
             Ok(MoveEnd::Deleted) => outcome(MoveResult::Deleted, "the Shoot was deleted"),
             Ok(MoveEnd::Obstacle(why)) | Err(Failure::Refused(why)) => outcome(MoveResult::Refused, &why),
             Err(Failure::Failed(why)) => {
-                self.failed.borrow_mut().insert(namespace);
+                if let Some(number) = number {
+                    self.failed.borrow_mut().note_failure(&namespace, number);
+                }
                 outcome(MoveResult::Failed, &why)
             }
+        };
+        self.conclude(&outcome, false);
+        outcome
+    }
+
+    /// Counts the end of a move, and reports the end at once: the table of the results comes after the last
+    /// move.
+    fn conclude(&self, outcome: &ShootOutcome, is_reported: bool) {
+        self.ended.set(self.ended.get() + 1);
+        if !is_reported {
+            (self.report)(&outcome.row().join(": "));
+        }
+        if outcome.result == MoveResult::Moved {
+            self.arrived.set(self.arrived.get() + 1);
+            self.report_progress();
         }
     }
 
@@ -286,32 +362,68 @@ impl Drain<'_> {
         let namespace = work.shoot.namespace().unwrap_or_default();
         let name = work.shoot.name_any();
         let goal = format!("Shoot {namespace}/{name} on seed {}", work.to);
-        let shoots = self.session.shoots(&namespace);
-        Box::pin(follow(
-            shoots,
-            &name,
-            &goal,
-            self.request.within,
-            self.report,
-            check,
-        ))
-        .await
+        let (within, shoots) = (self.request.within, self.session.shoots(&namespace));
+        let silence = SilenceWatch::default();
+        let noted = |sentence: &str| {
+            silence.note_change();
+            (self.report)(sentence);
+        };
+        let followed = follow(shoots, &name, &goal, within, &noted, |shoot| {
+            silence.note_seed(shoot.and_then(working_seed));
+            check(shoot)
+        });
+        let label = format!("{namespace}/{name}");
+        Box::pin(silence.observe(self.session, &label, self.report, followed)).await
+    }
+
+    fn report_delay(&self, delayed: &DelayedMove<'_>) {
+        let (namespace, shoot) = (&delayed.namespace, &delayed.shoot);
+        let next = match delayed.place {
+            LatePlace::OfEarlierCommand => "the next shoots do",
+            LatePlace::HoldsSlot | LatePlace::SlotIsFree => "shoots of further projects do",
+        };
+        (self.report)(&format!(
+            "{namespace}/{shoot}: the move fails, makes no progress or takes long, and {next} not wait for this move"
+        ));
+    }
+
+    /// Reports shoots that wait for delayed moves alone, once. `before`: the number before the last news.
+    fn report_held_up(&self, count: usize, before: usize) -> usize {
+        if count > 0 && before == 0 {
+            (self.report)(&format!(
+                "{count} shoots wait for the delayed moves above. The next begins when a delayed move ends; a delayed move holds \
+                 up further projects for {} at most. To go on before, interrupt the command, and leave the shoots of these moves \
+                 out with --exclude",
+                span(in_seconds(self.request.slot_within))
+            ));
+        }
+        count
     }
 
     /// The rest of the duration follows from the moves of this drain.
     fn report_progress(&self) {
-        let ended = self.ended.get();
+        let (ended, arrived) = (self.ended.get(), self.arrived.get());
         let elapsed = in_seconds(self.begun.elapsed());
-        let rounds = ended.div_ceil(self.request.parallel.max(1));
+        let rounds = arrived.div_ceil(self.request.parallel.max(1));
         let each = elapsed / i64::try_from(rounds.max(1)).unwrap_or(1);
         let rest = expected_seconds(self.total.saturating_sub(ended), self.request.parallel, each);
+        let without_arrival = match ended.saturating_sub(arrived) {
+            0 => String::new(),
+            count => format!(", {count} have not,"),
+        };
         (self.report)(&format!(
-            "{ended} of {} shoots are done after {}, about {} to go",
+            "{arrived} of {} shoots have moved{without_arrival} after {}, about {} to go",
             self.total,
             span(elapsed),
             span(rest)
         ));
     }
+}
+
+/// The seed that works on the move, once the move has begun.
+fn working_seed(shoot: &Shoot) -> Option<String> {
+    let acting = shoot.status.as_ref()?.seed_name.clone();
+    acting.filter(|seed| !seed.is_empty() && journey(shoot) != Journey::Settled)
 }
 
 /// The hint about a request that was not taken back.
@@ -325,28 +437,6 @@ fn stays_requested(shoot: &Shoot) -> String {
     )
 }
 
-/// Whether no move of the project is requested after failures in these projects. A tenant can make the own
-/// move fail, and must not stop the drain.
-fn is_given_up(failed: &BTreeSet<String>, namespace: &str) -> bool {
-    failed.contains(namespace) || failed.len() >= FAILED_PROJECTS
-}
-
 fn in_seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_move_ends_the_moves_of_the_project_and_two_projects_end_all() {
-        let given_up = |failed: &[&str], namespace: &str| {
-            let failed = failed.iter().map(|&name| name.to_owned()).collect();
-            is_given_up(&failed, namespace)
-        };
-        assert!(!given_up(&[], "x"));
-        assert!(given_up(&["x"], "x") && !given_up(&["x"], "y"));
-        assert!(given_up(&["x", "y"], "z"));
-    }
 }

@@ -11,6 +11,7 @@
 //! | `classification` | the share of a shoot in the drain, the progress, and the withdrawal of a request |
 //! | `assignment` | the destinations with room |
 //! | `dry_runs` | the destination of each shoot, by dry runs in the garden |
+//! | `failures` | the failed moves, and the moves that are given up |
 //! | `lanes` | the next shoot, and the projects of the moves under way |
 //! | `plan` | the plan as text and as JSON |
 //! | `execution` | requests the moves within the bound, and waits |
@@ -22,6 +23,7 @@ mod assignment;
 mod classification;
 mod dry_runs;
 mod execution;
+mod failures;
 mod lanes;
 mod outcome;
 mod plan;
@@ -30,7 +32,7 @@ mod survey;
 
 pub use outcome::ShootOutcome;
 pub use plan::DrainPlan;
-pub use request::DrainRequest;
+pub use request::{DrainRequest, SLOT_WITHIN};
 
 use serde_json::json;
 
@@ -44,9 +46,10 @@ use crate::{
 };
 
 /// Shows the plan, asks for the approval, cordons the seed, and moves the shoots. A refused move is reported,
-/// and the drain goes on. After a failed move no further move of the project is requested, and after failed
-/// moves of two projects no move at all. Shoots that the caller leaves out are no obstacle. A repeated drain
-/// of a seed without further shoots makes no change and needs no approval.
+/// and the drain goes on. After a failed move no further move of the project is requested. After failed moves
+/// of two projects no move at all is requested, unless a later request has arrived (`failures`). Shoots that
+/// the caller leaves out are no obstacle. A repeated drain of a seed without further shoots makes no change
+/// and needs no approval.
 pub async fn drain(
     session: &Session,
     request: DrainRequest<'_>,
@@ -137,6 +140,7 @@ mod tests {
             excluded: &[],
             approval: None,
             lane_within: std::time::Duration::ZERO,
+            slot_within: std::time::Duration::ZERO,
             within: std::time::Duration::ZERO,
         };
         let plan = DrainPlan::new(request, Vec::new(), Vec::new(), None);

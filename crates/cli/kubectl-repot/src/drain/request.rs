@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// The longest time that a delayed move counts for the bound of the moves under way. The garden gives the
+/// slot of a move to a different shoot after the same time (`migration_slots` of garden-controller-manager).
+pub const SLOT_WITHIN: Duration = Duration::from_secs(900);
+
 /// A drain of a seed.
 #[derive(Clone, Copy, Debug)]
 pub struct DrainRequest<'a> {
@@ -17,6 +21,8 @@ pub struct DrainRequest<'a> {
     pub approval: Option<&'a str>,
     /// The longest time since the request that a move holds a lane ([`crate::takeover::LANE_WITHIN`]).
     pub lane_within: Duration,
+    /// The longest time since the delay that a delayed move holds up further projects ([`SLOT_WITHIN`]).
+    pub slot_within: Duration,
     /// The bound of the wait for the approval of each move, and of each move after the approval.
     pub within: Duration,
 }

@@ -48,6 +48,10 @@ pub async fn take_over_seed(
         return Ok(Answer::new(text, &json!({"shoots": [], "notes": notes})));
     }
     check_unmatched(&unmatched, settings.approval)?;
+    report(&format!(
+        "the reports of {} shoots on seed {from} are collected",
+        shoots.len()
+    ));
     let mut possible = Vec::new();
     let mut results = Vec::new();
     let mut text = String::new();

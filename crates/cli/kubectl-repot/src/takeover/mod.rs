@@ -11,7 +11,7 @@ mod shoot_result;
 mod single;
 mod trials;
 
-pub(crate) use order::{FAILED_PROJECTS, importance, next_of_rest};
+pub(crate) use order::{ProjectStates, importance, next_of_rest, order_by_turns};
 
 pub use all::take_over_seed;
 pub use report::TakeoverReport;

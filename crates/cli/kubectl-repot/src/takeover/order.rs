@@ -1,33 +1,83 @@
-//! The order of takeovers of all shoots of a dead seed: pure.
+//! The order of takeovers of all shoots of a dead seed, and of the moves of a drain: pure.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap},
+    hash::Hash,
+};
 
 use api::gardencore::{Shoot, shoot::ShootPurpose};
 use kube::ResourceExt;
 
-/// First a shoot of little importance as a trial, as the trial shows obstacles that all shoots share. Then
-/// the most important shoots. `shoot_in` gives the Shoot of an item.
-pub(super) fn order<T>(mut items: Vec<T>, shoot_in: impl Fn(&T) -> &Shoot) -> Vec<T> {
-    items.sort_by_key(|item| {
-        let shoot = shoot_in(item);
-        let importance = importance(shoot.spec.purpose);
-        (Reverse(importance), shoot.namespace(), shoot.name_any())
-    });
-    if let Some(trial) = items.pop() {
-        items.insert(0, trial);
-    }
-    items
+/// The fewest projects that may have a failed trial. A tenant can make the trial of the own project fail, and
+/// must not stop the takeover of the remaining shoots.
+const FEWEST_FAILED_TRIALS: usize = 2;
+/// The most projects that may have a failed trial. A fault that all shoots share fails no more shoots.
+const MOST_FAILED_TRIALS: usize = 10;
+/// One of this number of shoots may fail as a trial.
+const SHOOTS_PER_FAILED_TRIAL: usize = 3;
+
+/// The states of the projects, for the choice of the next shoot. Each set has namespaces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProjectStates<'a> {
+    /// Projects with an operation that has failed or stalls.
+    pub(crate) failing: &'a BTreeSet<String>,
+    /// Projects with an operation that takes long.
+    pub(crate) slow: &'a BTreeSet<String>,
+    /// Projects with a shoot that has arrived.
+    pub(crate) proven: &'a BTreeSet<String>,
+    /// The namespace of each shoot that holds a lane.
+    pub(crate) held: &'a [String],
 }
 
-/// The number of projects with a failed trial before the rest of the shoots is given up. A tenant can
-/// make the trial of the own project fail, and must not stop the takeover of the remaining shoots.
-pub(crate) const FAILED_PROJECTS: usize = 2;
+/// First a shoot of little importance as a trial, as the trial shows obstacles that all shoots share. Then
+/// the most important shoots, by turns of the projects within an importance.
+pub(super) fn order<T>(items: Vec<T>, shoot_in: impl Fn(&T) -> &Shoot) -> Vec<T> {
+    let rank = |shoot: &Shoot| Reverse(importance(shoot.spec.purpose));
+    let mut ordered = order_by_turns(items, rank, shoot_in);
+    if let Some(trial) = ordered.pop() {
+        ordered.insert(0, trial);
+    }
+    ordered
+}
+
+/// Sorts the items by a rank. Within a rank the projects take turns: otherwise the shoots of a project with
+/// an early name come first. `shoot_in` gives the Shoot of an item.
+pub(crate) fn order_by_turns<T, R: Copy + Ord + Hash>(
+    mut items: Vec<T>,
+    rank_of: impl Fn(&Shoot) -> R,
+    shoot_in: impl Fn(&T) -> &Shoot,
+) -> Vec<T> {
+    items.sort_by_key(|item| {
+        let shoot = shoot_in(item);
+        (shoot.namespace(), shoot.name_any())
+    });
+    let mut turns = HashMap::<(R, Option<String>), usize>::new();
+    let ranked = items.into_iter().map(|item| {
+        let shoot = shoot_in(&item);
+        let rank = rank_of(shoot);
+        let turn = turns.entry((rank, shoot.namespace())).or_default();
+        *turn += 1;
+        ((rank, *turn), item)
+    });
+    let mut ranked: Vec<((R, usize), T)> = ranked.collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, item)| item).collect()
+}
+
+/// The number of projects with a failed trial before the rest of the shoots is given up: a third of the
+/// shoots, within the two bounds. A tenant with two projects stops the takeover of a small seed alone.
+pub(super) fn failed_trials_limit(shoots: usize) -> usize {
+    (shoots / SHOOTS_PER_FAILED_TRIAL).clamp(FEWEST_FAILED_TRIALS, MOST_FAILED_TRIALS)
+}
 
 /// The index of the next trial: the first item of the order, then the least important shoots of further
-/// projects. `failed`: the namespaces of former trials. `slow`: the namespaces of trials that take long.
-/// `None` where the rest is given up, or where no further project is left.
+/// projects. `limit`: see [`failed_trials_limit`]. `failed`: the namespaces of former trials. `slow`: the
+/// namespaces of trials that take long. `None` where the rest is given up, or where no further project is
+/// left.
 pub(super) fn next_trial<T>(
     ordered: &[T],
+    limit: usize,
     failed: &BTreeSet<String>,
     slow: &BTreeSet<String>,
     shoot_in: impl Fn(&T) -> &Shoot,
@@ -43,30 +93,27 @@ pub(super) fn next_trial<T>(
     ordered
         .iter()
         .rposition(is_of_further_project)
-        .filter(|_| failed.len() < FAILED_PROJECTS)
+        .filter(|_| failed.len() < limit)
 }
 
 /// The index of the next shoot after the trials, or of a drain. Shoots of a failing project come last. While
-/// shoots of a second project wait, a project holds at most half of the lanes. Of equal projects, slow
-/// projects come last. `failing`: namespaces of shoots with a takeover that has failed or stalls. `slow`:
-/// namespaces of shoots with an operation that takes long. `lanes`: the namespace of each shoot that holds a
-/// lane.
+/// shoots of a second project wait, a project holds at most half of the lanes, and a single lane until a
+/// shoot of the project has arrived. Of projects below the half, slow projects come last.
 pub(crate) fn next_of_rest<T>(
     waiting: &[T],
-    failing: &BTreeSet<String>,
-    slow: &BTreeSet<String>,
-    lanes: &[String],
+    projects: ProjectStates<'_>,
     parallel: usize,
     shoot_in: impl Fn(&T) -> &Shoot,
 ) -> Option<usize> {
     let share = (parallel / 2).max(1);
     let rank = |item: &T| {
         let namespace = shoot_in(item).namespace().unwrap_or_default();
-        let held = lanes.iter().filter(|lane| **lane == namespace).count();
+        let held = projects.held.iter().filter(|lane| **lane == namespace).count();
         (
-            failing.contains(&namespace),
+            projects.failing.contains(&namespace),
             held >= share,
-            slow.contains(&namespace),
+            projects.slow.contains(&namespace),
+            held > 0 && !projects.proven.contains(&namespace),
         )
     };
     // The first of equal items.
@@ -86,107 +133,5 @@ pub(crate) fn importance(purpose: Option<ShootPurpose>) -> u8 {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    /// Shoots `NAMESPACE NAME`.
-    fn shoots_named<const N: usize>(names: [&str; N]) -> [Shoot; N] {
-        names.map(|shoot| {
-            let (namespace, name) = shoot.split_once(' ').unwrap();
-            let yaml = format!(
-                "metadata: {{name: {name}, namespace: {namespace}}}\nspec: {{region: r, provider: {{type: t}}}}\n"
-            );
-            serde_yaml_ng::from_str(&yaml).unwrap()
-        })
-    }
-
-    #[test]
-    fn a_failing_project_comes_last_and_no_project_has_all_lanes() {
-        let shoots = shoots_named(["x a", "x b", "y c", "x d"]);
-        let next = |failing: &[&str], lanes: &[&str], parallel: usize, count: usize| {
-            let failing = failing.iter().map(|&name| name.to_owned()).collect();
-            let lanes: Vec<String> = lanes.iter().map(|&name| name.to_owned()).collect();
-            let none = BTreeSet::new();
-            next_of_rest(&shoots[..count], &failing, &none, &lanes, parallel, |shoot| shoot)
-        };
-        assert_eq!(next(&[], &[], 1, 4), Some(0));
-        assert_eq!(next(&[], &["x"], 4, 4), Some(0));
-        // Half of the lanes.
-        assert_eq!(next(&[], &["x", "x"], 4, 4), Some(2));
-        // No shoot of a second project waits.
-        assert_eq!(next(&[], &["x", "x"], 4, 2), Some(0));
-        // A failing project has lanes once no further project waits.
-        assert_eq!(next(&["x"], &[], 4, 4), Some(2));
-        assert_eq!(next(&["x"], &["y", "y"], 4, 4), Some(2));
-        assert_eq!(next(&["x"], &[], 4, 2), Some(0));
-        assert_eq!(next(&[], &[], 4, 0), None);
-    }
-
-    #[test]
-    fn a_second_project_has_a_trial_and_then_the_rest_is_given_up() {
-        let shoots = shoots_named(["x a", "x b", "y c", "z d"]);
-        let next = |failed: &[&str], count: usize| {
-            let failed = failed.iter().map(|&name| name.to_owned()).collect();
-            next_trial(&shoots[..count], &failed, &BTreeSet::new(), |shoot| shoot)
-        };
-        assert_eq!(next(&[], 4), Some(0));
-        assert_eq!(next(&[], 0), None);
-        assert_eq!(next(&["x"], 4), Some(3));
-        assert_eq!(next(&["x"], 3), Some(2));
-        assert_eq!(next(&["x"], 2), None);
-        assert_eq!(next(&["x", "z"], 4), None);
-    }
-
-    #[test]
-    fn a_slow_trial_is_followed_by_further_projects_and_counts_as_no_failure() {
-        let shoots = shoots_named(["x a", "x b", "y c", "z d"]);
-        let set =
-            |names: &[&str]| -> BTreeSet<String> { names.iter().map(|&name| name.to_owned()).collect() };
-        let next =
-            |failed: &[&str], slow: &[&str]| next_trial(&shoots, &set(failed), &set(slow), |shoot| shoot);
-        assert_eq!(next(&[], &["x"]), Some(3));
-        assert_eq!(next(&[], &["x", "z"]), Some(2));
-        assert_eq!(next(&["z"], &["x"]), Some(2));
-        assert_eq!(next(&["z", "y"], &["x"]), None);
-        assert_eq!(next(&[], &["x", "y", "z"]), None);
-    }
-
-    #[test]
-    fn a_slow_project_comes_last_among_equal_projects() {
-        let shoots = shoots_named(["x a", "y b"]);
-        let set =
-            |names: &[&str]| -> BTreeSet<String> { names.iter().map(|&name| name.to_owned()).collect() };
-        let next = |failing: &[&str], slow: &[&str], lanes: &[&str]| {
-            let lanes: Vec<String> = lanes.iter().map(|&name| name.to_owned()).collect();
-            next_of_rest(&shoots, &set(failing), &set(slow), &lanes, 4, |shoot| shoot)
-        };
-        assert_eq!(next(&[], &[], &[]), Some(0));
-        assert_eq!(next(&[], &["x"], &[]), Some(1));
-        // A failing project comes after a slow project.
-        assert_eq!(next(&["y"], &["x"], &[]), Some(0));
-        // The second project holds half of the lanes.
-        assert_eq!(next(&[], &["x"], &["y", "y"]), Some(0));
-    }
-
-    #[test]
-    fn an_unimportant_shoot_is_the_trial_and_important_shoots_follow() {
-        let shoots = [
-            "a development",
-            "b production",
-            "c testing",
-            "d infrastructure",
-            "e production",
-        ];
-        let shoots = shoots.map(|shoot| -> Shoot {
-            let (name, purpose) = shoot.split_once(' ').unwrap();
-            let yaml = format!(
-                "metadata: {{name: {name}}}\nspec: {{region: r, provider: {{type: t}}, purpose: {purpose}}}\n"
-            );
-            serde_yaml_ng::from_str(&yaml).unwrap()
-        });
-        let ordered = order(Vec::from(shoots), |shoot| shoot);
-        let names: Vec<String> = ordered.iter().map(ResourceExt::name_any).collect();
-        assert_eq!(names, ["c", "d", "b", "e", "a"]);
-    }
-}
+#[path = "order_tests.rs"]
+mod tests;

@@ -23,6 +23,7 @@ use crate::{
     hint::command_line,
     moves::wait_for_arrival,
     session::Session,
+    silence::SilenceWatch,
 };
 
 /// The shortest bound of the wait for the verdict. The garden decides within about a minute, and waits up to
@@ -123,10 +124,15 @@ pub(super) async fn carry_out(
     let goal = format!("the takeover of shoot {namespace}/{name} by seed {}", shown.to);
     let within = wait.unwrap_or_default().max(DECIDED_WITHIN);
     let shoots = session.shoots(namespace);
-    let decided = follow(shoots, name, &goal, within, report, |shoot| {
+    let silence = SilenceWatch::default();
+    let noted = |sentence: &str| {
+        silence.note_change();
+        report(sentence);
+    };
+    let decided = follow(shoots, name, &goal, within, &noted, |shoot| {
         decision::verdict(shoot, shown)
     });
-    let verdict = Box::pin(decided)
+    let verdict = Box::pin(silence.observe(session, name, report, decided))
         .await
         .map_err(|failure| still_requested(failure, shown))?;
     match verdict {

@@ -12,7 +12,7 @@ use futures::{
 };
 
 use super::{
-    order::{next_of_rest, next_trial},
+    order::{ProjectStates, failed_trials_limit, next_of_rest, next_trial},
     report::TakeoverReport,
     settings::TakeoverSettings,
     shoot_result::ShootResult,
@@ -50,7 +50,7 @@ enum NextStep {
     Rest,
     /// A shoot of a further project is the next trial.
     FurtherTrial,
-    /// The rest waits for the trials under way.
+    /// No further trial begins, and the rest waits for the trials under way.
     Wait,
 }
 
@@ -68,7 +68,10 @@ struct Takeovers<'a> {
     failing: BTreeSet<String>,
     /// Namespaces of shoots with a takeover that makes progress and takes long.
     slow: BTreeSet<String>,
-    has_succeeded: bool,
+    /// Namespaces of shoots that are taken over. The rest follows the first of these shoots.
+    proven: BTreeSet<String>,
+    /// The number of failing projects before no further trial begins.
+    failed_trials_limit: usize,
     results: Vec<ShootResult>,
     late: Vec<ShootResult>,
 }
@@ -76,9 +79,10 @@ struct Takeovers<'a> {
 /// Takes over the first shoot as a trial, and then the rest, `parallel` at a time.
 ///
 /// As soon as the trial fails, reports an error, or makes no progress, a shoot of a different project is the
-/// second trial. The rest follows the first trial that succeeds. A takeover that fails or makes no progress
-/// holds no lane and stays watched, and the further shoots of the project come last. A takeover that makes
-/// progress holds a lane for a bounded time, and a slow trial is followed by a trial of each further project.
+/// next trial, up to [`failed_trials_limit`]. The rest follows the first trial that succeeds. A takeover that
+/// fails or makes no progress holds no lane and stays watched, and the further shoots of the project come
+/// last. A takeover that makes progress holds a lane for a bounded time, and a slow trial is followed by a
+/// trial of each further project.
 pub(super) async fn take_over_in_order(
     session: &Session,
     parallel: usize,
@@ -90,20 +94,21 @@ pub(super) async fn take_over_in_order(
         session,
         settings,
         report,
+        failed_trials_limit: failed_trials_limit(ordered.len()),
         waiting: ordered,
         running: FuturesUnordered::new(),
         lanes: Vec::new(),
         failing: BTreeSet::new(),
         slow: BTreeSet::new(),
-        has_succeeded: false,
+        proven: BTreeSet::new(),
         results: Vec::new(),
         late: Vec::new(),
     };
     loop {
-        if takeovers.has_succeeded {
-            takeovers.fill_lanes(parallel.max(1));
-        } else {
+        if takeovers.proven.is_empty() {
             takeovers.begin_trial();
+        } else {
+            takeovers.fill_lanes(parallel.max(1));
         }
         if !takeovers.advance().await {
             return takeovers.into_results();
@@ -115,7 +120,13 @@ impl Takeovers<'_> {
     /// Begins the next trial, unless a trial makes progress.
     fn begin_trial(&mut self) {
         if self.lanes.is_empty()
-            && let Some(index) = next_trial(&self.waiting, &self.failing, &self.slow, |(shoot, _)| shoot)
+            && let Some(index) = next_trial(
+                &self.waiting,
+                self.failed_trials_limit,
+                &self.failing,
+                &self.slow,
+                |(shoot, _)| shoot,
+            )
         {
             self.begin(index);
         }
@@ -123,17 +134,33 @@ impl Takeovers<'_> {
 
     fn fill_lanes(&mut self, parallel: usize) {
         while self.lanes.len() < parallel
-            && let Some(index) = next_of_rest(
-                &self.waiting,
-                &self.failing,
-                &self.slow,
-                &self.lanes,
-                parallel,
-                |(shoot, _)| shoot,
-            )
+            && let Some(index) = self.next_of_rest(parallel)
         {
             self.begin(index);
         }
+    }
+
+    fn next_of_rest(&self, parallel: usize) -> Option<usize> {
+        let projects = ProjectStates {
+            failing: &self.failing,
+            slow: &self.slow,
+            proven: &self.proven,
+            held: &self.lanes,
+        };
+        next_of_rest(&self.waiting, projects, parallel, |(shoot, _)| shoot)
+    }
+
+    fn next_step(&self) -> NextStep {
+        if !self.proven.is_empty() {
+            return NextStep::Rest;
+        }
+        step_of_trials(
+            &self.waiting,
+            self.failed_trials_limit,
+            &self.failing,
+            &self.slow,
+            |(shoot, _)| shoot,
+        )
     }
 
     fn begin(&mut self, index: usize) {
@@ -167,12 +194,7 @@ impl Takeovers<'_> {
                     Delay::IsSlow => &mut self.slow,
                 };
                 delayed.insert(namespace.clone());
-                let next = if self.has_succeeded {
-                    NextStep::Rest
-                } else {
-                    step_of_trials(&self.waiting, &self.failing, &self.slow, |(shoot, _)| shoot)
-                };
-                let effect = describe_delay(delay, next);
+                let effect = describe_delay(delay, self.next_step());
                 (self.report)(&format!("{namespace}/{shoot}: {effect}"));
                 self.running.push(ends.map(News::EndedLate).boxed_local());
             }
@@ -188,11 +210,15 @@ impl Takeovers<'_> {
     }
 
     fn record(&mut self, result: &ShootResult) {
-        if result.taken_over {
-            self.has_succeeded = true;
+        let effect = if result.taken_over {
+            self.proven.insert(result.namespace.clone());
+            ""
         } else {
             self.failing.insert(result.namespace.clone());
-        }
+            describe_failure(self.next_step())
+        };
+        let (namespace, shoot) = (&result.namespace, &result.shoot);
+        (self.report)(&format!("{namespace}/{shoot}: {}{effect}", result.message));
     }
 
     fn into_results(mut self) -> Vec<ShootResult> {
@@ -206,14 +232,24 @@ impl Takeovers<'_> {
 /// The step after a trial that the next shoots do not wait for.
 fn step_of_trials<T>(
     waiting: &[T],
+    limit: usize,
     failing: &BTreeSet<String>,
     slow: &BTreeSet<String>,
     shoot_in: impl Fn(&T) -> &Shoot,
 ) -> NextStep {
-    if next_trial(waiting, failing, slow, shoot_in).is_some() {
+    if next_trial(waiting, limit, failing, slow, shoot_in).is_some() {
         NextStep::FurtherTrial
     } else {
         NextStep::Wait
+    }
+}
+
+/// The effect of a takeover that has ended without success.
+fn describe_failure(next: NextStep) -> &'static str {
+    match next {
+        NextStep::Rest => "; further shoots of the project come last",
+        NextStep::FurtherTrial => "; a shoot of a different project is the next trial",
+        NextStep::Wait => "; no further trial begins",
     }
 }
 
@@ -283,44 +319,5 @@ async fn take_over(
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    /// Otherwise the user waits for a trial that never begins.
-    #[test]
-    fn a_delayed_trial_names_a_next_trial_only_where_a_further_project_waits() {
-        let shoots = ["x", "y"].map(|namespace| -> Shoot {
-            let yaml = format!(
-                "metadata: {{name: demo, namespace: {namespace}}}\nspec: {{region: r, provider: {{type: t}}}}\n"
-            );
-            serde_yaml_ng::from_str(&yaml).unwrap()
-        });
-        let set =
-            |names: &[&str]| -> BTreeSet<String> { names.iter().map(|&name| name.to_owned()).collect() };
-        let step = |count: usize, failing: &[&str], slow: &[&str]| {
-            step_of_trials(&shoots[..count], &set(failing), &set(slow), |shoot| shoot)
-        };
-        for delay in [Delay::Stalls, Delay::IsSlow] {
-            for (step, words) in [
-                (
-                    step(2, &[], &["x"]),
-                    "a shoot of a different project is the next trial",
-                ),
-                (
-                    step(2, &["x"], &[]),
-                    "a shoot of a different project is the next trial",
-                ),
-                // No shoot of a further project waits.
-                (step(1, &[], &["x"]), "the rest waits for the trials"),
-                (step(1, &["x"], &[]), "the rest waits for the trials"),
-                // Two projects have failed.
-                (step(2, &["x", "z"], &[]), "the rest waits for the trials"),
-                (NextStep::Rest, "the next shoots do not wait"),
-            ] {
-                let sentence = describe_delay(delay, step);
-                assert!(sentence.contains(words), "{sentence}");
-            }
-        }
-    }
-}
+#[path = "trials_tests.rs"]
+mod tests;

@@ -19,8 +19,9 @@ use kube::{
     runtime::wait::await_condition,
 };
 use kubectl_repot::{
+    answer::Answer,
     cordon::{cordon, set as set_cordon},
-    drain::{DrainRequest, drain},
+    drain::{DrainRequest, SLOT_WITHIN, drain},
     follow::{Step, follow},
     takeover::LANE_WITHIN,
 };
@@ -172,7 +173,17 @@ pub fn request<'a>(from: &'a str, to: &'a [String], approval: Option<&'a str>) -
         excluded: &[],
         approval,
         lane_within: LANE_WITHIN,
+        slot_within: SLOT_WITHIN,
         within: SOON,
+    }
+}
+
+/// Checks the result of each named shoot in the answer of a drain.
+pub fn assert_results(answer: &Answer, expected: &[(&str, &str)]) {
+    let outcomes = answer.json["shoots"].as_array().unwrap();
+    for (name, result) in expected {
+        let outcome = outcomes.iter().find(|outcome| outcome["shoot"] == *name);
+        assert_eq!(outcome.unwrap()["result"], *result, "{}", answer.text);
     }
 }
 
@@ -230,16 +241,13 @@ pub async fn a_drain_moves_shoots_within_the_bound_and_goes_on_after_refusals(
     acted?;
     let answer = answer?;
     assert!(answer.has_obstacles, "{}", answer.text);
-    let outcomes = answer.json["shoots"].as_array().unwrap();
-    for (name, result) in [
+    let results = [
         ("midway", "Moved"),
         ("second", "Moved"),
         ("first", "Refused"),
         ("held", "LeftOut"),
-    ] {
-        let outcome = outcomes.iter().find(|outcome| outcome["shoot"] == name).unwrap();
-        assert_eq!(outcome["result"], result, "{}", answer.text);
-    }
+    ];
+    assert_results(&answer, &results);
     Ok(())
 }
 
@@ -337,11 +345,8 @@ pub async fn a_failing_move_holds_no_lane_of_a_repeated_drain(fixture: &Fixture)
     let (answer, acted) = tokio::join!(drained, garden);
     acted?;
     let answer = answer?;
-    let outcomes = answer.json["shoots"].as_array().unwrap();
-    for (name, result) in [("jam", "Moved"), ("queued", "Moved"), ("apart", "Excluded")] {
-        let outcome = outcomes.iter().find(|outcome| outcome["shoot"] == name).unwrap();
-        assert_eq!(outcome["result"], result, "{}", answer.text);
-    }
+    let results = [("jam", "Moved"), ("queued", "Moved"), ("apart", "Excluded")];
+    assert_results(&answer, &results);
     a_request_without_an_answer_is_taken_back(fixture, &to).await
 }
 
@@ -356,12 +361,7 @@ async fn a_request_without_an_answer_is_taken_back(fixture: &Fixture, to: &[Stri
     let (answer, answered) = tokio::join!(drained, answer_dry_run(fixture, "apart", "clear", true));
     answered?;
     let answer = answer?;
-    let outcomes = answer.json["shoots"].as_array().unwrap();
-    let outcome = outcomes
-        .iter()
-        .find(|outcome| outcome["shoot"] == "apart")
-        .unwrap();
-    assert_eq!(outcome["result"], "Failed", "{}", answer.text);
+    assert_results(&answer, &[("apart", "Failed")]);
     assert!(
         answer.text.contains("the request was taken back"),
         "{}",
@@ -392,12 +392,7 @@ async fn a_request_that_waits_for_a_slot_is_no_failed_move(
     let (answer, acted) = tokio::join!(drained, garden);
     acted?;
     let answer = answer?;
-    let outcomes = answer.json["shoots"].as_array().unwrap();
-    let outcome = outcomes
-        .iter()
-        .find(|outcome| outcome["shoot"] == "apart")
-        .unwrap();
-    assert_eq!(outcome["result"], "Refused", "{}", answer.text);
+    assert_results(&answer, &[("apart", "Refused")]);
     let kept = fixture.shoots.get("apart").await?;
     assert_eq!(kept.spec.seed_name.as_deref(), Some("jammed"));
     Ok(())

@@ -60,6 +60,7 @@ testkit::scenarios! {
     unanswered::{a_shoot_without_an_answer_is_left_out_of_a_drain},
     lanes::{
         a_shoot_that_is_created_again_has_not_left_the_seed, a_slow_move_holds_no_lane_from_other_projects,
+        failed_moves_of_an_earlier_drain_end_no_repeated_drain,
     },
     observation::{
         a_check_names_faults_and_missing_rights, a_seed_that_hangs_is_reported,
