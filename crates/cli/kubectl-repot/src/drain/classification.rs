@@ -106,23 +106,24 @@ fn has_begun(shoot: &Shoot) -> bool {
     approval(shoot).is_some() || journey(shoot) != Journey::Settled
 }
 
-/// Whether a request waits for a slot. Moves of a different project can hold the slots, so such a request
-/// shows no fault of the shoot or of a seed.
+/// Whether a request waits for a slot, and the move has not begun. Moves of a different project can hold the
+/// slots, so such a request shows no fault of the shoot or of a seed.
 pub(super) fn waits_for_slot(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
     let constraint = status.and_then(|status| status.constraint(READY_FOR_MIGRATION));
-    constraint.is_some_and(|constraint| {
+    let is_busy = constraint.is_some_and(|constraint| {
         constraint.status == ConditionStatus::False && constraint.reason == DESTINATION_SEED_BUSY
-    })
+    });
+    is_busy && !has_begun(shoot)
 }
 
 /// The edit that takes back a request for a move that has not begun and is not approved.
 pub(super) fn decide_withdrawal(shoot: &Shoot, from: &str, to: &str) -> Edit {
     let status = shoot.status.as_ref();
-    let is_open = status
-        .is_some_and(|status| status.seed_name.as_deref() == Some(from) && status.migration.is_none())
+    // The approval of the move that the shoot came by approves no further move.
+    let is_open = status.is_some_and(|status| status.seed_name.as_deref() == Some(from))
         && shoot.spec.seed_name.as_deref() == Some(to)
-        && journey(shoot) == Journey::Settled;
+        && !has_begun(shoot);
     if is_open {
         Edit::Patch(json!({"spec": {"seedName": from}}))
     } else {

@@ -98,6 +98,9 @@ fn a_request_that_was_never_approved_has_only_waited_for_a_slot() {
     let queued = state(&not_ready(DESTINATION_SEED_BUSY));
     assert!(waits_for_slot(&queued));
     assert!(!waits_for_slot(&state(&not_ready("DestinationSeedNotReady"))));
+    // The constraint judges a new destination during a move that has begun.
+    let leaving = shoot("b", "a", "Migrate Processing", &not_ready(DESTINATION_SEED_BUSY));
+    assert!(!waits_for_slot(&leaving));
 }
 
 /// Otherwise the wait for a slot takes the time of the move, and a drain of large shoots fails by the queue.
@@ -132,11 +135,14 @@ fn the_bound_of_a_move_begins_with_the_approval() {
 
 #[test]
 fn only_a_request_that_has_not_begun_is_taken_back() {
-    let requested = shoot("b", "a", "Reconcile Succeeded", "");
-    assert_eq!(
-        decide_withdrawal(&requested, "a", "b"),
-        Edit::Patch(json!({"spec": {"seedName": "a"}}))
-    );
+    // Without an approval, and with the approval of the move that the shoot came by.
+    for more in ["", &APPROVED.replace("destination: b", "destination: a")] {
+        let requested = shoot("b", "a", "Reconcile Succeeded", more);
+        assert_eq!(
+            decide_withdrawal(&requested, "a", "b"),
+            Edit::Patch(json!({"spec": {"seedName": "a"}}))
+        );
+    }
     for (wanted, acting, last, more) in [
         ("b", "a", "Reconcile Succeeded", APPROVED),
         ("b", "a", "Migrate Processing", ""),

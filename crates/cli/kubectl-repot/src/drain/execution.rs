@@ -14,7 +14,7 @@ use futures::{
 };
 use kube::ResourceExt;
 use placement::{Journey, is_released, journey};
-use tokio::time::{Instant, sleep};
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     classification::{MoveEnd, decide_withdrawal, judge_begin, judge_progress, waits_for_slot},
@@ -23,6 +23,7 @@ use super::{
     outcome::{MoveResult, ShootOutcome},
     plan::{Work, expected_seconds},
     request::DrainRequest,
+    slot_use::{report_queue, use_up_slot},
 };
 use crate::{
     age::span,
@@ -55,6 +56,8 @@ struct DelayedMove<'a> {
     namespace: String,
     shoot: String,
     place: LatePlace,
+    /// Whether the move waits for a slot.
+    queue: watch::Receiver<bool>,
     ends: LocalBoxFuture<'a, ShootOutcome>,
 }
 
@@ -158,11 +161,13 @@ async fn await_delayed(delayed: DelayedMove<'_>, slot_within: Duration) -> News<
         namespace,
         shoot,
         place,
+        queue,
         ends,
     } = delayed;
-    let slot_is_freed = pin!(async {
+    let awaited = queue.clone();
+    let slot_is_freed = pin!(async move {
         if place == LatePlace::HoldsSlot {
-            sleep(slot_within).await;
+            use_up_slot(awaited, slot_within).await;
         } else {
             future::pending::<()>().await;
         }
@@ -178,6 +183,7 @@ async fn await_delayed(delayed: DelayedMove<'_>, slot_within: Duration) -> News<
             namespace,
             shoot,
             place: LatePlace::SlotIsFree,
+            queue,
             ends,
         }),
     }
@@ -216,7 +222,8 @@ impl Drain<'_> {
             LatePlace::HoldsSlot
         };
         let (namespace, shoot) = (watched.namespace().unwrap_or_default(), watched.name_any());
-        let ends = self.move_shoot(work).boxed_local();
+        let (reported, queue) = watch::channel(false);
+        let ends = self.move_shoot(work, reported).boxed_local();
         let within = self.request.lane_within;
         let delayed = pin!(wait_for_delay(self.session, &watched, within, fails_on_the_way));
         match future::select(ends, delayed).await {
@@ -226,12 +233,14 @@ impl Drain<'_> {
                 namespace,
                 shoot,
                 place,
+                queue,
                 ends,
             }),
         }
     }
 
-    async fn move_shoot(&self, work: Work) -> ShootOutcome {
+    /// `queue`: receives whether the move waits for a slot.
+    async fn move_shoot(&self, work: Work, queue: watch::Sender<bool>) -> ShootOutcome {
         let outcome = |result: MoveResult, message: &str| {
             ShootOutcome::new(&work.shoot, Some(&work.to), result, message)
         };
@@ -248,9 +257,9 @@ impl Drain<'_> {
         let number = (!work.is_under_way).then(|| self.failed.borrow_mut().note_request());
         let since = Instant::now();
         let mut end = if work.is_under_way {
-            Box::pin(self.await_move(&work)).await
+            Box::pin(self.await_move(&work, &queue)).await
         } else {
-            Box::pin(self.request_and_await(&work)).await
+            Box::pin(self.request_and_await(&work, &queue)).await
         };
         if end.is_err() && Box::pin(self.session.is_deleted(&work.shoot)).await {
             end = Ok(MoveEnd::Deleted);
@@ -293,8 +302,8 @@ impl Drain<'_> {
     }
 
     /// A move that was requested before this command. The request of a different user stays.
-    async fn await_move(&self, work: &Work) -> Result<MoveEnd, Failure> {
-        Ok(match Box::pin(self.wait(work)).await? {
+    async fn await_move(&self, work: &Work, queue: &watch::Sender<bool>) -> Result<MoveEnd, Failure> {
+        Ok(match Box::pin(self.wait(work, queue)).await? {
             MoveEnd::Obstacle(why) => MoveEnd::Obstacle(format!("{why}; {}", stays_requested(&work.shoot))),
             end => end,
         })
@@ -302,9 +311,9 @@ impl Drain<'_> {
 
     /// A request that meets an obstacle, or that the garden does not approve within the bound, is taken back,
     /// so that no move begins after the end of the command.
-    async fn request_and_await(&self, work: &Work) -> Result<MoveEnd, Failure> {
+    async fn request_and_await(&self, work: &Work, queue: &watch::Sender<bool>) -> Result<MoveEnd, Failure> {
         let moved = Box::pin(request_move(self.session, work.shoot.clone(), &work.to)).await?;
-        let why = match Box::pin(self.wait(work)).await {
+        let why = match Box::pin(self.wait(work, queue)).await {
             Ok(MoveEnd::Obstacle(why)) => why,
             Ok(end) => return Ok(end),
             Err(failure) => {
@@ -338,20 +347,29 @@ impl Drain<'_> {
     }
 
     /// The bound counts for the wait for the approval, and again from the approval on. A request that waits
-    /// for a slot until the end of the bound meets an obstacle, and counts as no failed move.
-    async fn wait(&self, work: &Work) -> Result<MoveEnd, Failure> {
-        let waits = Cell::new(false);
+    /// for a slot at the end of the bound meets an obstacle, and counts as no failed move: the garden has
+    /// given no approval, or has withdrawn the approval of a move that the source has not begun.
+    async fn wait(&self, work: &Work, queue: &watch::Sender<bool>) -> Result<MoveEnd, Failure> {
+        let note = |shoot: Option<&Shoot>| report_queue(queue, shoot.is_some_and(waits_for_slot));
         let begin = self.follow_move(work, |shoot| {
-            waits.set(shoot.is_some_and(waits_for_slot));
+            note(shoot);
             judge_begin(shoot, &work.to)
         });
-        match Box::pin(begin).await {
-            Ok(None) => {}
-            Ok(Some(end)) => return Ok(end),
-            Err(Failure::Failed(why)) if waits.get() => return Ok(MoveEnd::Obstacle(why)),
-            Err(failure) => return Err(failure),
+        let end = match Box::pin(begin).await {
+            Ok(Some(end)) => Ok(end),
+            Ok(None) => {
+                let progress = self.follow_move(work, |shoot| {
+                    note(shoot);
+                    judge_progress(shoot, &work.to)
+                });
+                Box::pin(progress).await
+            }
+            Err(failure) => Err(failure),
+        };
+        match end {
+            Err(Failure::Failed(why)) if *queue.borrow() => Ok(MoveEnd::Obstacle(why)),
+            end => end,
         }
-        Box::pin(self.follow_move(work, |shoot| judge_progress(shoot, &work.to))).await
     }
 
     async fn follow_move<T>(
@@ -391,8 +409,8 @@ impl Drain<'_> {
     fn report_held_up(&self, count: usize, before: usize) -> usize {
         if count > 0 && before == 0 {
             (self.report)(&format!(
-                "{count} shoots wait for the delayed moves above. The next begins when a delayed move ends; a delayed move holds \
-                 up further projects for {} at most. To go on before, interrupt the command, and leave the shoots of these moves \
+                "{count} shoots wait for the delayed moves above. The next begins when a delayed move ends; a delayed move that \
+                 waits for no slot holds up further projects for {} at most. To go on before, interrupt the command, and leave the shoots of these moves \
                  out with --exclude",
                 span(in_seconds(self.request.slot_within))
             ));

@@ -11,6 +11,7 @@
 //! | `classification` | the share of a shoot in the drain, the progress, and the withdrawal of a request |
 //! | `assignment` | the destinations with room |
 //! | `dry_runs` | the destination of each shoot, by dry runs in the garden |
+//! | `slot_use` | the time that a delayed move can hold a slot |
 //! | `failures` | the failed moves, and the moves that are given up |
 //! | `lanes` | the next shoot, and the projects of the moves under way |
 //! | `plan` | the plan as text and as JSON |
@@ -28,6 +29,7 @@ mod lanes;
 mod outcome;
 mod plan;
 mod request;
+mod slot_use;
 mod survey;
 
 pub use outcome::ShootOutcome;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// The longest time that a delayed move counts for the bound of the moves under way. The garden gives the
-/// slot of a move to a different shoot after the same time (`migration_slots` of garden-controller-manager).
+/// The longest time that a delayed move counts for the bound of the moves under way, without the wait for a
+/// slot. The garden gives the slot of a move to a different shoot after the same time (`migration_slots` of
+/// garden-controller-manager).
 pub const SLOT_WITHIN: Duration = Duration::from_secs(900);
 
 /// A drain of a seed.
