@@ -410,8 +410,8 @@ impl Drain<'_> {
         if count > 0 && before == 0 {
             (self.report)(&format!(
                 "{count} shoots wait for the delayed moves above. The next begins when a delayed move ends; a delayed move that \
-                 waits for no slot holds up further projects for {} at most. To go on before, interrupt the command, and leave the shoots of these moves \
-                 out with --exclude",
+                 waits for no slot holds up further projects for {} at most. To go on before, interrupt the command, and \
+                 leave the shoots of these moves out with --exclude",
                 span(in_seconds(self.request.slot_within))
             ));
         }
