@@ -3,6 +3,9 @@
 //! A certificate of a preparation has the usage of servers, and not of clients. So etcd itself, a gate that
 //! forwards bytes to etcd, and the gate of a former version refuse the certificate. The certificate has no
 //! name of a server.
+//!
+//! The subject is read only after the CA's signature is verified, so that only the CA chooses the bytes for
+//! the parser of subjects.
 
 use super::prepared_clients::ClientCertificate;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -11,7 +14,9 @@ use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+};
 use std::slice::from_ref;
 use std::sync::Arc;
 
@@ -37,6 +42,26 @@ impl ClientVerifier {
             algorithms: provider.signature_verification_algorithms,
         })
     }
+
+    /// Whether the certificate is valid, of the CA, and for servers.
+    fn has_usage_of_servers(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> bool {
+        let Ok(parsed) = ParsedCertificate::try_from(certificate) else {
+            return false;
+        };
+        let algorithms = self.algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, others, now, algorithms).is_ok()
+    }
+}
+
+/// Reads the subject. The caller has verified the signature of the CA.
+fn is_prepared(verified: &CertificateDer<'_>) -> bool {
+    let read = ClientCertificate::read(Some(from_ref(verified)));
+    matches!(read, Some(ClientCertificate::Prepared(_)))
 }
 
 impl ClientCertVerifier for ClientVerifier {
@@ -50,13 +75,16 @@ impl ClientCertVerifier for ClientVerifier {
         others: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let read = ClientCertificate::read(Some(from_ref(certificate)));
-        if !matches!(read, Some(ClientCertificate::Prepared(_))) {
-            return self.inner.verify_client_cert(certificate, others, now);
+        match self.inner.verify_client_cert(certificate, others, now) {
+            // etcd itself would accept such a certificate of a preparation.
+            Ok(_) if is_prepared(certificate) => {
+                Err(Error::InvalidCertificate(CertificateError::InvalidPurpose))
+            }
+            Err(_) if self.has_usage_of_servers(certificate, others, now) && is_prepared(certificate) => {
+                Ok(ClientCertVerified::assertion())
+            }
+            judged => judged,
         }
-        let parsed = ParsedCertificate::try_from(certificate)?;
-        verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, others, now, self.algorithms.all)?;
-        Ok(ClientCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -106,10 +134,10 @@ mod tests {
     fn leaf(
         issuer: &Issuer<'static, KeyPair>,
         unit: Option<&str>,
-        usage: ExtendedKeyUsagePurpose,
+        usages: &[ExtendedKeyUsagePurpose],
     ) -> CertificateDer<'static> {
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-        params.extended_key_usages = vec![usage];
+        params.extended_key_usages = usages.to_vec();
         if let Some(unit) = unit {
             params
                 .distinguished_name
@@ -128,18 +156,25 @@ mod tests {
         let gate = ClientVerifier::new(roots.clone()).unwrap();
         let etcd = WebPkiClientVerifier::builder(roots).build().unwrap();
         let (unit, now) = (Some(PREPARED_CLIENT_UNIT), UnixTime::now());
-        let (clients, servers) = (
+        let both = [
             ExtendedKeyUsagePurpose::ClientAuth,
             ExtendedKeyUsagePurpose::ServerAuth,
-        );
+        ];
+        let [clients, servers] = [&both[..1], &both[1..]];
         for (certificate, at_gate, at_etcd) in [
-            (leaf(&issuer, None, clients.clone()), true, true),
-            (leaf(&issuer, unit, servers.clone()), true, false),
-            // A mark without the usage, and the usage without a mark.
-            (leaf(&issuer, unit, clients.clone()), false, true),
-            (leaf(&issuer, None, servers.clone()), false, false),
+            (leaf(&issuer, None, clients), true, true),
+            (leaf(&issuer, None, &both), true, true),
+            // Without the extension a certificate is for all usages.
+            (leaf(&issuer, None, &[]), true, true),
+            (leaf(&issuer, unit, servers), true, false),
+            // A mark without the usage alone, and the usage without a mark.
+            (leaf(&issuer, unit, clients), false, true),
+            (leaf(&issuer, unit, &both), false, true),
+            (leaf(&issuer, unit, &[]), false, true),
+            (leaf(&issuer, None, servers), false, false),
             (leaf(&stranger, None, clients), false, false),
             (leaf(&stranger, unit, servers), false, false),
+            (vec![0x30, 0x03, 1, 2, 3].into(), false, false),
         ] {
             let is_valid = gate.verify_client_cert(&certificate, &[], now).is_ok();
             assert_eq!(is_valid, at_gate, "{certificate:?}");
