@@ -1,7 +1,7 @@
 //! Prometheus metrics, with the names that dashboards for this kind of process use.
 
 use crate::etcd::Space;
-use crate::owner::RequestClass;
+use crate::owner::{PreparedRefusal, RequestClass};
 use crate::snapshot_name::{Kind, Snapshot};
 use prometheus_client::encoding::{
     EncodeLabelSet,
@@ -65,6 +65,12 @@ struct ClassLabel {
     class: &'static str,
 }
 
+/// `reason`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
 /// Connections and requests through a gate. A clone counts into the same series. A gate that forwards bytes
 /// knows no requests.
 #[derive(Clone, Default)]
@@ -75,6 +81,7 @@ pub struct GateMetrics {
     writes: Gauge,
     prepared: Gauge,
     prepared_refused: Counter,
+    prepared_requests_refused: Family<ReasonLabel, Counter>,
 }
 
 impl GateMetrics {
@@ -112,9 +119,15 @@ impl GateMetrics {
         registry.register(
             format!("{prefix}_prepared_connections_refused"),
             format!(
-                "Connections that {gate} refused, with the certificate of a preparation that is not listed"
+                "Connections that {gate} refused, with the certificate of a preparation that is not listed, or beyond \
+                 the share of preparations"
             ),
             self.prepared_refused.clone(),
+        );
+        registry.register(
+            format!("{prefix}_prepared_requests_refused"),
+            format!("Requests with the certificate of a preparation that {gate} refused, and why"),
+            self.prepared_requests_refused.clone(),
         );
     }
 
@@ -126,6 +139,15 @@ impl GateMetrics {
     /// A connection with the certificate of a preparation was refused.
     pub fn prepared_refused(&self) {
         self.prepared_refused.inc();
+    }
+
+    /// A request with the certificate of a preparation was refused.
+    pub fn prepared_request_refused(&self, refusal: PreparedRefusal) {
+        let reason = refusal.as_str();
+        let refused = self
+            .prepared_requests_refused
+            .get_or_create(&ReasonLabel { reason });
+        refused.inc();
     }
 
     /// A request came.

@@ -2,7 +2,7 @@
 
 use super::etcd_process::EtcdProcess;
 use super::events::EventsTarget;
-use super::http2::{GateForwarding, Http2GateArgs};
+use super::http2::{GateForwarding, Http2GateArgs, PreparedLimits};
 use super::marker::Marker;
 use crate::error::{Class, Error, Result};
 use crate::etcd_flags::EtcdArgs;
@@ -120,6 +120,7 @@ pub struct OwnerCheck {
     pub(super) listen: SocketAddr,
     pub(super) most: usize,
     pub(super) forwarding: GateForwarding,
+    pub(super) prepared: PreparedLimits,
     pub(super) events: Option<EventsGate>,
 }
 
@@ -153,7 +154,19 @@ impl OwnerArgs {
         authorities.check(&claim).map_err(|e| wrong("--owner-zone", e))?;
         ways(listen, target, &etcd.endpoints)?;
         let events = self.events(listen, target)?;
-        let room = Room::new(self.gate_max_connections, events.is_some(), open_files());
+        let forwarding = self.http2.forwarding(etcd)?;
+        let prepared = self.http2.prepared_limits();
+        let connections = match forwarding {
+            GateForwarding::Http2(Some(_)) => prepared.connections,
+            // Such a gate sees no certificates.
+            GateForwarding::Http2(None) | GateForwarding::Tcp => 0,
+        };
+        let room = Room::new(
+            self.gate_max_connections,
+            connections,
+            events.is_some(),
+            open_files(),
+        );
         Ok(Some(OwnerCheck {
             claim,
             terms,
@@ -166,7 +179,11 @@ impl OwnerArgs {
             },
             listen,
             most: room.etcd,
-            forwarding: self.http2.forwarding(etcd)?,
+            forwarding,
+            prepared: PreparedLimits {
+                connections: room.prepared,
+                ..prepared
+            },
             events: events.map(|(listen, target)| EventsGate {
                 listen,
                 target,
@@ -230,11 +247,13 @@ impl OwnerArgs {
 struct Room {
     etcd: usize,
     events: usize,
+    prepared: usize,
 }
 
 impl Room {
     /// Each connection takes two file descriptors. Events get at most a quarter of the connections that fit.
-    fn new(wanted: usize, has_events: bool, limit: Option<usize>) -> Self {
+    /// Preparations get what the clients of this seed leave.
+    fn new(wanted: usize, prepared: usize, has_events: bool, limit: Option<usize>) -> Self {
         let fit = limit.map_or(usize::MAX, |limit| limit.saturating_sub(OWN_FILES) / 2);
         let events = if has_events {
             EVENTS_CONNECTIONS.min(fit / 4)
@@ -242,12 +261,19 @@ impl Room {
             0
         };
         let fit = fit - events;
-        if fit < wanted {
-            tracing::warn!(wanted, fit, "the limit of open files allows fewer connections");
+        if fit < wanted.saturating_add(prepared) {
+            tracing::warn!(
+                wanted,
+                prepared,
+                fit,
+                "the limit of open files allows fewer connections"
+            );
         }
+        let etcd = wanted.min(fit);
         Self {
-            etcd: wanted.min(fit),
+            etcd,
             events,
+            prepared: prepared.min(fit - etcd),
         }
     }
 }

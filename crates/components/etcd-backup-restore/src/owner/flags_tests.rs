@@ -70,6 +70,8 @@ fn settings_that_do_not_fit_together_are_refused_with_a_sentence() {
         (&["--owner-check-silence=Ignore"], "possible values"),
         (&["--ownership-epoch=0"], "write a number"),
         (&["--gate-max-connections=0"], "write a number"),
+        (&["--gate-max-prepared-connections=0"], "write a number"),
+        (&["--gate-max-prepared-requests=4001"], "write a number"),
     ] {
         let refused = with(flags).unwrap_err();
         assert!(refused.contains(word), "{flags:?}: {refused}");
@@ -216,7 +218,7 @@ fn a_gate_for_http2_verifies_the_clients_of_an_etcd_with_tls() {
 #[test]
 fn a_flood_leaves_files_for_the_owner_check() {
     let room = |limit, has_events| {
-        let room = super::Room::new(2000, has_events, limit);
+        let room = super::Room::new(2000, 0, has_events, limit);
         (room.etcd, room.events)
     };
     assert_eq!(room(None, false), (2000, 0));
@@ -226,6 +228,19 @@ fn a_flood_leaves_files_for_the_owner_check() {
     assert_eq!(room(Some(1024), true), (288, 96));
     assert_eq!(room(Some(100), true), (0, 0));
     assert!(super::open_files().is_some_and(|limit| limit > 100));
+}
+
+#[test]
+fn a_preparation_takes_no_connection_from_the_clients_of_the_seed() {
+    for (limit, etcd, prepared) in [
+        (None, 2000, 500),
+        (Some(1_048_576), 2000, 500),
+        (Some(4_856), 2000, 200),
+        (Some(1024), 288, 0),
+    ] {
+        let room = super::Room::new(2000, 500, true, limit);
+        assert_eq!((room.etcd, room.prepared), (etcd, prepared), "{limit:?}");
+    }
 }
 
 /// The pods with which etcd-druid starts the processes: its golden objects, with both protocols of the gate.

@@ -53,7 +53,7 @@ pub struct Gate {
     pub listen: SocketAddr,
     /// Target of the forwarded connections.
     pub target: GateTarget,
-    /// Connections at a time; more are refused.
+    /// Connections at a time; more are refused. The proxy adds the share of preparations.
     pub most: usize,
     /// The proxy that forwards the requests of connections; `None`: the gate forwards bytes.
     pub http2: Option<Arc<Http2Proxy>>,
@@ -96,6 +96,13 @@ impl Gate {
         join(&mut client, &mut Abrupt::new(server), permit).await
     }
 
+    /// Connections with certificates of preparations do not count in `most`. The certificate is known after
+    /// the handshake, so a connection counts until then.
+    fn present_limit(&self) -> usize {
+        let prepared = self.http2.as_ref().map(|proxy| proxy.prepared_connections());
+        self.most.saturating_add(prepared.unwrap_or_default())
+    }
+
     async fn accept(&self, listener: TcpListener, connections: &mut JoinSet<()>, permit: &Permit) {
         loop {
             let accepted = tokio::select! {
@@ -103,7 +110,7 @@ impl Gate {
                 Some(_) = connections.join_next() => continue,
             };
             match accepted {
-                Ok((client, _)) if connections.len() < self.most => {
+                Ok((client, _)) if connections.len() < self.present_limit() => {
                     connections.spawn(carry(Abrupt::new(client), self.clone(), permit.clone()));
                 }
                 Ok((client, _)) => {

@@ -47,7 +47,8 @@ pub use events::EventsTarget;
 pub use flags::{OwnerArgs, OwnerCheck};
 pub use gate::{Gate, GateTarget};
 pub use http2::{
-    GateProtocol, GateTlsPaths, GateTraffic, Http2GateArgs, Http2Proxy, PreparedClients, RequestClass,
+    GateProtocol, GateTlsPaths, GateTraffic, Http2GateArgs, Http2Proxy, PreparedClients, PreparedLimits,
+    PreparedRefusal, RequestClass,
 };
 pub use marker::Marker;
 pub use ownership_controller::{CurrentSnapshotter, OwnershipController, SettingsUnder};

@@ -68,7 +68,10 @@ fn gates(check: &OwnerCheck, metrics: &Metrics) -> Result<Vec<Gate>> {
     let target = check.etcd.target;
     let http2 = match &check.forwarding {
         GateForwarding::Tcp => None,
-        GateForwarding::Http2(tls) => Some(Arc::new(Http2Proxy::new(target, tls.clone(), metrics.gate())?)),
+        GateForwarding::Http2(tls) => {
+            let proxy = Http2Proxy::new(target, tls.clone(), check.prepared, metrics.gate())?;
+            Some(Arc::new(proxy))
+        }
     };
     let etcd = Gate {
         listen: check.listen,
@@ -135,7 +138,10 @@ impl OwnershipController {
     pub fn prepared_clients(&self) -> Arc<PreparedClients> {
         let proxy = self.gates.iter().find_map(|gate| gate.http2.as_ref());
         proxy.map_or_else(
-            || Arc::new(PreparedClients::new(false, self.metrics.gate())),
+            || {
+                let limits = self.check.prepared;
+                Arc::new(PreparedClients::new(false, limits, self.metrics.gate()))
+            },
             |proxy| proxy.prepared_clients(),
         )
     }

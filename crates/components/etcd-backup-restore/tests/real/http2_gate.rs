@@ -7,13 +7,14 @@ use crate::lab::{
 use crate::tls::write_certificates;
 use etcd_backup_restore::etcd::{Etcd, EtcdConfig};
 use etcd_backup_restore::metrics::Metrics;
-use etcd_backup_restore::owner::{Gate, GateTarget, GateTlsPaths, Http2Proxy};
+use etcd_backup_restore::owner::{Gate, GateTarget, GateTlsPaths, Http2Proxy, PreparedLimits};
 use futures::future::ready;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
 use permit::Permit;
+use rcgen::{Issuer, KeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -28,7 +29,7 @@ use tokio::task::JoinSet;
 const VALUE: usize = 1 << 20;
 const VALUES: u64 = 100;
 
-fn etcdctl(endpoint: &str, args: &[&str]) -> Command {
+pub fn etcdctl(endpoint: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program("etcdctl"));
     command
         .args(["--endpoints", endpoint])
@@ -188,12 +189,14 @@ pub struct SecureEtcd {
     /// For clients, but for the endpoint.
     pub config: EtcdConfig,
     pub paths: GateTlsPaths,
+    /// Of all certificates.
+    pub authority: Issuer<'static, KeyPair>,
 }
 
 impl SecureEtcd {
     pub async fn start(lab: &Lab) -> Self {
         let folder = lab.path("tls");
-        write_certificates(&folder);
+        let authority = write_certificates(&folder);
         let file = |name: &str| folder.join(name);
         let port = free_port();
         let config = EtcdConfig {
@@ -226,6 +229,7 @@ impl SecureEtcd {
             port,
             config,
             paths,
+            authority,
         }
     }
 
@@ -233,7 +237,8 @@ impl SecureEtcd {
     pub fn gate(&self, is_http2: bool) -> Gate {
         let metrics = Metrics::default().gate();
         let target = ([127, 0, 0, 1], self.port).into();
-        let proxy = || Http2Proxy::new(target, Some(self.paths.clone()), metrics.clone()).unwrap();
+        let (paths, limits) = (self.paths.clone(), PreparedLimits::default());
+        let proxy = || Http2Proxy::new(target, Some(paths), limits, metrics.clone()).unwrap();
         Gate {
             listen: ([127, 0, 0, 1], 0).into(),
             target: GateTarget::Etcd(target),

@@ -31,6 +31,7 @@ mod owner_log;
 mod owner_silent;
 mod owner_stopped;
 mod permit;
+mod prepared_gate;
 mod proxy;
 mod restore;
 mod restore_refused;

@@ -7,20 +7,25 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Writes `ca.crt`, `tls.crt` and `tls.key`.
-pub(super) fn write_certificates(folder: &Path) {
+/// Writes `ca.crt`, `tls.crt` and `tls.key`. Returns the CA.
+pub(super) fn write_certificates(folder: &Path) -> Issuer<'static, KeyPair> {
     fs::create_dir_all(folder).unwrap();
-    let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let ca_key = KeyPair::generate().unwrap();
     let mut ca = CertificateParams::new(Vec::<String>::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     fs::write(folder.join("ca.crt"), ca.self_signed(&ca_key).unwrap().pem()).unwrap();
     let issuer = Issuer::new(ca, ca_key);
     let leaf = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-    fs::write(
-        folder.join("tls.crt"),
-        leaf.signed_by(&key, &issuer).unwrap().pem(),
-    )
-    .unwrap();
+    write_leaf(folder, &leaf, &issuer);
+    issuer
+}
+
+/// Writes `tls.crt` and `tls.key`.
+pub(super) fn write_leaf(folder: &Path, leaf: &CertificateParams, issuer: &Issuer<'static, KeyPair>) {
+    fs::create_dir_all(folder).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let leaf = leaf.signed_by(&key, issuer).unwrap();
+    fs::write(folder.join("tls.crt"), leaf.pem()).unwrap();
     fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
 }
 

@@ -3,6 +3,7 @@
 
 use super::failure::{EtcdFailure, cancelled};
 use super::open_streams::OpenStream;
+use super::prepared_share::RequestPlace;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -97,6 +98,8 @@ pub(super) struct ResponseBody {
     /// `None` for a response with a single message.
     stream: Option<ResponseStream>,
     failure: Option<EtcdFailure>,
+    /// Of a request with the certificate of a preparation, held until the end of the response.
+    _place: Option<RequestPlace>,
 }
 
 /// The responses of a stream.
@@ -137,6 +140,15 @@ impl ResponseBody {
             content: None,
             stream: None,
             failure: None,
+            _place: None,
+        }
+    }
+
+    /// Holds the place of the request.
+    pub(super) fn with_place(self, place: Option<RequestPlace>) -> Self {
+        Self {
+            _place: place,
+            ..self
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::body::RequestBody;
 use super::failure::EtcdFailure;
-use super::limits::{self, HANDSHAKE};
+use super::limits::{self, ConnectionLimits, HANDSHAKE};
 use super::socket::{OrderlyEnd, PermittedSocket};
 use super::tasks::TaskAdder;
 use super::tls::TlsConfigs;
@@ -38,6 +38,7 @@ pub(super) struct EtcdConnection {
     pub(super) tasks: TaskAdder,
     pub(super) failure: EtcdFailure,
     pub(super) end: OrderlyEnd,
+    pub(super) limits: &'static ConnectionLimits,
     pub(super) current: Mutex<Option<Current>>,
 }
 
@@ -107,7 +108,7 @@ impl EtcdConnection {
             }
             None => Either::Right(socket),
         };
-        let opening = limits::of_etcd(self.tasks.clone()).handshake(TokioIo::new(socket));
+        let opening = limits::of_etcd(self.tasks.clone(), self.limits).handshake(TokioIo::new(socket));
         let (sender, connection) = opening.await.map_err(io::Error::other)?;
         let failure = self.failure.clone();
         self.tasks.execute(async move {

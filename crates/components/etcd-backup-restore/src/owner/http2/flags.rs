@@ -1,8 +1,9 @@
 //! Flags of the gate as a proxy for HTTP/2.
 
-use super::GateTlsPaths;
+use super::{GateTlsPaths, PreparedLimits};
 use crate::error::{Class, Error, Result};
 use crate::etcd_flags::EtcdArgs;
+use crate::flag_ranges::number;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -34,6 +35,13 @@ pub struct Http2GateArgs {
     /// CA of the clients of etcd. A client without a certificate of this CA is refused.
     #[arg(long, requires = "gate_cert")]
     pub gate_client_ca: Option<PathBuf>,
+    /// Connections with certificates of preparations at a time. Such connections do not count in
+    /// `--gate-max-connections`.
+    #[arg(long, requires = "owner_name", value_parser = number::<usize>(1, 60_000), default_value_t = PreparedLimits::CONNECTIONS)]
+    pub gate_max_prepared_connections: usize,
+    /// Requests and streams with such certificates at a time; more are answered with `RESOURCE_EXHAUSTED`.
+    #[arg(long, requires = "owner_name", value_parser = number::<usize>(1, 4_000), default_value_t = PreparedLimits::REQUESTS)]
+    pub gate_max_prepared_requests: usize,
 }
 
 /// How the gate in front of etcd forwards.
@@ -49,6 +57,14 @@ fn wrong(flag: &str, what: impl std::fmt::Display) -> Error {
 }
 
 impl Http2GateArgs {
+    /// The wanted share of certificates of preparations.
+    pub(in crate::owner) fn prepared_limits(&self) -> PreparedLimits {
+        PreparedLimits {
+            connections: self.gate_max_prepared_connections,
+            requests: self.gate_max_prepared_requests,
+        }
+    }
+
     /// The validated flags. `etcd`: how this process connects to etcd.
     pub(in crate::owner) fn forwarding(&self, etcd: &EtcdArgs) -> Result<GateForwarding> {
         let certificates = self.gate_cert.clone().zip(self.gate_key.clone());

@@ -2,6 +2,7 @@
 
 use super::body::{RequestBody, ResponseBody, UNAVAILABLE};
 use super::etcd_connection::EtcdConnection;
+use super::prepared_share::{PreparedRefusal, PreparedShare, RequestPlace};
 use super::request_class::RequestClass;
 use super::tasks::TaskAdder;
 use super::traffic::{GateTraffic, HeldTooLong};
@@ -26,6 +27,8 @@ pub(super) struct ClientConnection {
     pub(super) etcd: EtcdConnection,
     pub(super) traffic: Arc<GateTraffic>,
     pub(super) tasks: TaskAdder,
+    /// `None` for a process of this seed.
+    pub(super) share: Option<Arc<PreparedShare>>,
     pub(super) metrics: GateMetrics,
 }
 
@@ -39,15 +42,19 @@ impl ClientConnection {
         if request.method() == Method::CONNECT {
             return Ok(refusal(StatusCode::METHOD_NOT_ALLOWED));
         }
+        let is_grpc = is_grpc(&request);
+        let place = match self.admit(&request) {
+            Ok(place) => place,
+            Err(refused) => return Ok(prepared_refusal(refused, is_grpc)),
+        };
         if request.uri().path() == ENABLE_AUTHENTICATION && self.etcd.tls.etcd.is_some() {
             let why = "the gate does not pass the identity of clients on: etcd cannot authenticate users";
             return Ok(grpc_status(FAILED_PRECONDITION, why));
         }
-        let is_grpc = is_grpc(&request);
         let forwarded = match class {
-            RequestClass::Write => self.write(request).await,
-            RequestClass::Read => self.read(request).await,
-            RequestClass::Stream => self.stream(request).await,
+            RequestClass::Write => self.write(request, place).await,
+            RequestClass::Read => self.read(request, place).await,
+            RequestClass::Stream => self.stream(request, place).await,
         };
         match forwarded {
             Err(Failure::Ended(why)) if is_grpc => Ok(grpc_status(UNAVAILABLE, why)),
@@ -57,39 +64,63 @@ impl ClientConnection {
         }
     }
 
+    /// The place of a request of a preparation; `None` for a process of this seed.
+    fn admit(&self, request: &Request<Incoming>) -> Result<Option<RequestPlace>, PreparedRefusal> {
+        let Some(share) = &self.share else {
+            return Ok(None);
+        };
+        let admitted = share.admit_request(request);
+        admitted
+            .map(Some)
+            .inspect_err(|refused| self.metrics.prepared_request_refused(*refused))
+    }
+
     /// The write goes on where the client gives up: etcd may have begun with the write.
-    async fn write(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<ResponseBody>, Failure> {
+    async fn write(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        place: Option<RequestPlace>,
+    ) -> Result<Response<ResponseBody>, Failure> {
         let write = self.traffic.admit_write().await?;
         let (answer, answered) = oneshot::channel();
-        let sending = self.clone();
+        let (sending, held) = (self.clone(), place.clone());
         self.tasks.execute(async move {
             let sent = sending.etcd.send(request.map(RequestBody::new)).await;
             // etcd sends the head when the write is done.
-            drop(write);
+            drop((write, held));
             let _ = answer.send(sent);
         });
         // The tasks end with the connection only.
         let sent = answered.await.map_err(|gone| Failure::Etcd(gone.into()))?;
-        Ok(self.passed(sent?))
+        Ok(self.passed(sent?, place))
     }
 
-    async fn read(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Failure> {
+    async fn read(
+        &self,
+        request: Request<Incoming>,
+        place: Option<RequestPlace>,
+    ) -> Result<Response<ResponseBody>, Failure> {
         let open = self.traffic.admit().await?;
         let response = until(open.end(), self.etcd.send(request.map(RequestBody::new))).await?;
-        Ok(self.passed(response))
+        Ok(self.passed(response, place))
     }
 
-    async fn stream(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Failure> {
+    async fn stream(
+        &self,
+        request: Request<Incoming>,
+        place: Option<RequestPlace>,
+    ) -> Result<Response<ResponseBody>, Failure> {
         let open = self.traffic.admit().await?;
         let response_ended = CancellationToken::new();
         let request = request.map(|content| RequestBody::of_stream(content, open.end(), &response_ended));
         let ended = response_ended.drop_guard();
         let response = until(open.end(), self.etcd.send(request)).await?;
-        Ok(response.map(|content| ResponseBody::of_stream(content, &self.etcd.failure, open, ended)))
+        let failure = &self.etcd.failure;
+        Ok(response.map(|content| ResponseBody::of_stream(content, failure, open, ended).with_place(place)))
     }
 
-    fn passed(&self, response: Response<Incoming>) -> Response<ResponseBody> {
-        response.map(|content| ResponseBody::new(content, &self.etcd.failure))
+    fn passed(&self, response: Response<Incoming>, place: Option<RequestPlace>) -> Response<ResponseBody> {
+        response.map(|content| ResponseBody::new(content, &self.etcd.failure).with_place(place))
     }
 }
 
@@ -137,6 +168,15 @@ fn grpc_status(code: &'static str, message: &'static str) -> Response<ResponseBo
     headers.insert("grpc-status", HeaderValue::from_static(code));
     headers.insert("grpc-message", HeaderValue::from_static(message));
     response
+}
+
+fn prepared_refusal(refused: PreparedRefusal, is_grpc: bool) -> Response<ResponseBody> {
+    if is_grpc {
+        let (code, message) = refused.grpc_status();
+        grpc_status(code, message)
+    } else {
+        refusal(refused.http_status())
+    }
 }
 
 fn refusal(status: StatusCode) -> Response<ResponseBody> {

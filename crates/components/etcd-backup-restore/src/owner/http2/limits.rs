@@ -11,17 +11,34 @@ use std::time::Duration;
 /// Bound of a TLS handshake: a client that sends nothing does not keep its place among the connections.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Streams of a client at a time. etcd has no limit; a kube-apiserver has at most some 1,000 requests under
-/// way. A client that waits for a free stream behind its own watches would wait for ever.
-const STREAMS: u32 = 10_000;
+/// The limits of a connection that depend on the client.
+pub(super) struct ConnectionLimits {
+    /// Streams of a client at a time.
+    streams: u32,
+    /// Bytes of a stream that the gate takes from the sender, in each direction, while the receiver takes
+    /// none.
+    window: u32,
+    /// The same for all streams of a connection together.
+    shared_window: u32,
+}
 
-/// Bytes of a stream that the gate takes from the sender, in each direction, while the receiver takes none. A
-/// smaller window makes the sender of a large range wait for the gate.
-const WINDOW: u32 = 1 << 20;
+/// Of the processes of this seed. etcd has no limit of streams; a kube-apiserver has at most some 1,000
+/// requests under way. A client that waits for a free stream behind its own watches would wait for ever. A
+/// smaller window makes the sender of a large range wait for the gate. Streams that stand still must not stop
+/// the other streams: 32 of them fill the shared window.
+pub(super) static OWN: ConnectionLimits = ConnectionLimits {
+    streams: 10_000,
+    window: 1 << 20,
+    shared_window: 32 << 20,
+};
 
-/// The same for all streams of a connection together. Streams that stand still must not stop the other
-/// streams: 32 of them fill this window.
-const SHARED_WINDOW: u32 = 32 * WINDOW;
+/// Of a preparation: all connections of the share together take at most 1 GiB in the default share. Up to
+/// three streams that stand still do not stop the other streams of the connection.
+pub(super) static PREPARED: ConnectionLimits = ConnectionLimits {
+    streams: 1_000,
+    window: 256 << 10,
+    shared_window: 1 << 20,
+};
 
 /// Bytes of a stream that wait for the socket of the receiver.
 const SEND_BUFFER: usize = 256 << 10;
@@ -36,9 +53,6 @@ const FRAME: u32 = 16 << 10;
 /// and reset streams costs the client next to nothing.
 const RESET_AT_ONCE: usize = 1_000;
 
-/// Streams to etcd that the gate has reset, and for which responses are expected still.
-const RESET_STREAMS: usize = STREAMS as usize;
-
 /// Silence of etcd before a ping, while a request is under way: as kube-apiserver pings etcd. etcd closes a
 /// connection that pings more often than each five seconds, or that pings without a request.
 const PING_AFTER: Duration = Duration::from_secs(30);
@@ -47,12 +61,15 @@ const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_ANSWER: Duration = Duration::from_secs(10);
 
 /// The gate's side of a client's connection.
-pub(super) fn of_client(tasks: TaskAdder) -> server::conn::http2::Builder<TaskAdder> {
+pub(super) fn of_client(
+    tasks: TaskAdder,
+    limits: &ConnectionLimits,
+) -> server::conn::http2::Builder<TaskAdder> {
     let mut builder = server::conn::http2::Builder::new(tasks);
     builder
-        .max_concurrent_streams(STREAMS)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(SHARED_WINDOW)
+        .max_concurrent_streams(limits.streams)
+        .initial_stream_window_size(limits.window)
+        .initial_connection_window_size(limits.shared_window)
         .max_send_buf_size(SEND_BUFFER)
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS)
@@ -65,16 +82,21 @@ pub(super) fn of_client(tasks: TaskAdder) -> server::conn::http2::Builder<TaskAd
 }
 
 /// The gate's side of a connection to etcd.
-pub(super) fn of_etcd(tasks: TaskAdder) -> client::conn::http2::Builder<TaskAdder> {
+pub(super) fn of_etcd(
+    tasks: TaskAdder,
+    limits: &ConnectionLimits,
+) -> client::conn::http2::Builder<TaskAdder> {
+    let streams = limits.streams as usize;
     let mut builder = client::conn::http2::Builder::new(tasks);
     builder
-        .initial_max_send_streams(STREAMS as usize)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(SHARED_WINDOW)
+        .initial_max_send_streams(streams)
+        .initial_stream_window_size(limits.window)
+        .initial_connection_window_size(limits.shared_window)
         .max_send_buf_size(SEND_BUFFER)
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS)
-        .max_concurrent_reset_streams(RESET_STREAMS)
+        // Streams that the gate has reset, and for which responses are expected still.
+        .max_concurrent_reset_streams(streams)
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_AFTER)
         .keep_alive_timeout(PING_ANSWER)

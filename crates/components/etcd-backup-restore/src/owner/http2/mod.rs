@@ -3,7 +3,7 @@
 //!
 //! Guarantees, beside those of the gate
 //! - A client without a certificate of the client CA reaches no etcd. A client with the certificate of a
-//!   preparation reaches etcd while the certificate is listed.
+//!   preparation reaches etcd while the certificate is listed, with the methods and in the places of the share.
 //! - Headers, trailers, messages, and the reasons of reset streams pass unchanged.
 //! - A body is read as fast as the receiver takes the content. `limits` bounds the buffers.
 //! - A connection of a client has a connection to etcd. If the latter breaks, the former is closed.
@@ -18,6 +18,7 @@
 //! | `open_streams` | reads and streams under way |
 //! | `request_class` | reads, writes and streams |
 //! | `prepared_clients` | certificates of preparations, which the gate admits while listed |
+//! | `prepared_share` | the methods, connections and requests of such certificates |
 //! | `limits` | connections, streams, headers, buffers |
 //! | `socket` | the check of the permit before each write |
 //! | `tasks` | the tasks of a connection |
@@ -33,6 +34,7 @@ mod forward;
 mod limits;
 mod open_streams;
 mod prepared_clients;
+mod prepared_share;
 mod request_class;
 mod socket;
 mod tasks;
@@ -42,6 +44,7 @@ mod traffic;
 pub(super) use flags::GateForwarding;
 pub use flags::{GateProtocol, Http2GateArgs};
 pub use prepared_clients::PreparedClients;
+pub use prepared_share::{PreparedLimits, PreparedRefusal};
 pub use request_class::RequestClass;
 pub use tls::GateTlsPaths;
 pub use traffic::GateTraffic;
@@ -57,6 +60,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use limits::HANDSHAKE;
 use permit::Permit;
+use prepared_share::PreparedShare;
 use socket::{OrderlyEnd, PermittedSocket};
 use std::io;
 use std::net::SocketAddr;
@@ -81,13 +85,19 @@ pub struct Http2Proxy {
 }
 
 impl Http2Proxy {
-    /// A proxy in front of the etcd at `target`. Without `tls` neither side uses TLS.
+    /// A proxy in front of the etcd at `target`. Without `tls` neither side uses TLS. `limits` bounds the
+    /// clients with certificates of preparations.
     ///
     /// # Errors
     /// A file of a certificate is missing or invalid.
-    pub fn new(target: SocketAddr, tls: Option<GateTlsPaths>, metrics: GateMetrics) -> Result<Self> {
+    pub fn new(
+        target: SocketAddr,
+        tls: Option<GateTlsPaths>,
+        limits: PreparedLimits,
+        metrics: GateMetrics,
+    ) -> Result<Self> {
         Ok(Self {
-            prepared: Arc::new(PreparedClients::new(tls.is_some(), metrics.clone())),
+            prepared: Arc::new(PreparedClients::new(tls.is_some(), limits, metrics.clone())),
             tls: GateTls::new(tls)?,
             traffic: Arc::new(GateTraffic::new(target, metrics.clone())),
             metrics,
@@ -106,6 +116,11 @@ impl Http2Proxy {
         self.prepared.clone()
     }
 
+    /// Number of open connections with certificates of preparations.
+    pub(super) fn prepared_connections(&self) -> usize {
+        self.prepared.open_connections()
+    }
+
     /// Serves the connection of a client until a side ends.
     pub(super) async fn serve(&self, client: Abrupt, permit: &Permit) -> io::Result<()> {
         prepare(client.stream())?;
@@ -116,13 +131,13 @@ impl Http2Proxy {
                 let client = timeout(HANDSHAKE, acceptor.accept(client)).await??;
                 let prepared = self.prepared.admit(client.get_ref().1.peer_certificates())?;
                 let Some(prepared) = prepared else {
-                    return self.serve_http2(client, configs, permit, &end).await;
+                    return self.serve_http2(client, configs, permit, &end, None).await;
                 };
-                let both = permit.and(prepared.permit());
-                let serving = Box::pin(self.serve_http2(client, configs, &both, &end));
+                let (both, share) = (permit.and(prepared.permit()), Some(prepared.share().clone()));
+                let serving = Box::pin(self.serve_http2(client, configs, &both, &end, share));
                 prepared.permit().guard(serving).await.map_err(io::Error::other)?
             }
-            None => self.serve_http2(client, configs, permit, &end).await,
+            None => self.serve_http2(client, configs, permit, &end, None).await,
         }
     }
 
@@ -132,10 +147,16 @@ impl Http2Proxy {
         tls: Arc<TlsConfigs>,
         permit: &Permit,
         end: &OrderlyEnd,
+        share: Option<Arc<PreparedShare>>,
     ) -> io::Result<()>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let limits = if share.is_some() {
+            &limits::PREPARED
+        } else {
+            &limits::OWN
+        };
         let (adder, mut tasks) = ConnectionTasks::new();
         let failure = EtcdFailure::default();
         let mut broken = pin!(failure.recorded());
@@ -147,16 +168,19 @@ impl Http2Proxy {
                 tasks: adder.clone(),
                 failure,
                 end: end.clone(),
+                limits,
                 current: None.into(),
             },
             traffic: self.traffic.clone(),
             tasks: adder.clone(),
+            share,
             metrics: self.metrics.clone(),
         });
         // A client is cut where etcd does not listen, as without a gate.
         connection.etcd.open().await?;
         let forward = service_fn(move |request| connection.clone().forward(request));
-        let mut serving = Box::pin(limits::of_client(adder).serve_connection(TokioIo::new(client), forward));
+        let mut serving =
+            Box::pin(limits::of_client(adder, limits).serve_connection(TokioIo::new(client), forward));
         let (leaving, mut is_leaving) = (self.traffic.leaving(), false);
         let served = loop {
             tokio::select! {

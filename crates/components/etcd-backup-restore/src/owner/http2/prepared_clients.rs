@@ -5,6 +5,7 @@
 //! etcd's CA has an organizational unit. The list is in memory: after a start of this process the gate admits
 //! no certificate of a preparation until the gardenlet repeats the list.
 
+use super::prepared_share::{PreparedLimits, PreparedShare};
 use crate::error::{Class, Error, Result};
 use crate::metrics::GateMetrics;
 use jiff::Timestamp;
@@ -14,8 +15,9 @@ use sidecar_protocol::PreparedClientList;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Serial numbers in a list. A shoot has one grant at a time.
@@ -52,6 +54,7 @@ impl ClientCertificate {
 /// The serial numbers that the gate admits, each with a right that ends with the list.
 pub struct PreparedClients {
     admitted: Mutex<BTreeMap<String, Issuer>>,
+    share: Arc<PreparedShare>,
     clock: Clock,
     metrics: GateMetrics,
     /// Whether TLS of clients ends in the gate.
@@ -60,9 +63,14 @@ pub struct PreparedClients {
 
 impl PreparedClients {
     /// A gate that sees no certificates takes no list.
-    pub(in crate::owner) fn new(sees_certificates: bool, metrics: GateMetrics) -> Self {
+    pub(in crate::owner) fn new(
+        sees_certificates: bool,
+        limits: PreparedLimits,
+        metrics: GateMetrics,
+    ) -> Self {
         Self {
             admitted: Mutex::default(),
+            share: Arc::new(PreparedShare::new(limits)),
             clock: Clock::default(),
             metrics,
             sees_certificates,
@@ -79,6 +87,11 @@ impl PreparedClients {
         if !self.sees_certificates {
             let what = "the gate cannot refuse the certificate of a preparation, because the gate forwards bytes or etcd has no \
                  TLS: set backupRestore.gateProtocol of etcd-druid to HTTP2";
+            return Err(Error::new(Class::Configuration, what));
+        }
+        if !self.share.has_connections() {
+            let what = "the gate has no connection for the certificate of a preparation, because the limit of open files is too \
+                 low for --gate-max-connections and further connections: raise the limit of the container";
             return Err(Error::new(Class::Configuration, what));
         }
         if list.clients.len() > MOST {
@@ -119,7 +132,7 @@ impl PreparedClients {
     /// Judges the certificate of a client. `None`: the certificate belongs to a process of this seed.
     ///
     /// # Errors
-    /// The certificate was issued for a preparation, and is not in the list.
+    /// The certificate was issued for a preparation, and is not in the list, or the share has no free place.
     pub(super) fn admit(
         &self,
         chain: Option<&[CertificateDer<'_>]>,
@@ -130,10 +143,24 @@ impl PreparedClients {
             None => return Err(self.refuse("unknown")),
         };
         let permit = self.admitted().get(&serial).map(Issuer::permit);
-        match permit.filter(Permit::is_valid) {
-            Some(permit) => Ok(Some(PreparedConnection::new(permit, self.metrics.clone()))),
+        let permit = permit.filter(Permit::is_valid);
+        match permit.and_then(|permit| Some((permit, self.share.admit_connection()?))) {
+            Some((permit, place)) => {
+                self.metrics.prepared_connections(1);
+                Ok(Some(PreparedConnection {
+                    permit,
+                    share: self.share.clone(),
+                    metrics: self.metrics.clone(),
+                    _place: place,
+                }))
+            }
             None => Err(self.refuse(&serial)),
         }
+    }
+
+    /// Number of open connections with a listed certificate.
+    pub(super) fn open_connections(&self) -> usize {
+        self.share.open_connections()
     }
 
     fn refuse(&self, serial: &str) -> io::Error {
@@ -153,18 +180,20 @@ impl PreparedClients {
 /// A connection with a listed certificate, counted while open.
 pub(super) struct PreparedConnection {
     permit: Permit,
+    share: Arc<PreparedShare>,
     metrics: GateMetrics,
+    _place: OwnedSemaphorePermit,
 }
 
 impl PreparedConnection {
-    fn new(permit: Permit, metrics: GateMetrics) -> Self {
-        metrics.prepared_connections(1);
-        Self { permit, metrics }
-    }
-
     /// The right of the connection, beside the permit of the gate. Ends with the list or with the grant.
     pub(super) fn permit(&self) -> &Permit {
         &self.permit
+    }
+
+    /// The bounds of the requests of the connection.
+    pub(super) fn share(&self) -> &Arc<PreparedShare> {
+        &self.share
     }
 }
 

@@ -40,7 +40,11 @@ fn list(serials: &[&str]) -> PreparedClientList {
 }
 
 fn clients() -> PreparedClients {
-    let mut clients = PreparedClients::new(true, GateMetrics::default());
+    let limits = PreparedLimits {
+        connections: 2,
+        requests: 1,
+    };
+    let mut clients = PreparedClients::new(true, limits, GateMetrics::default());
     clients.clock = Clock::with_suspension(|| Duration::ZERO);
     clients
 }
@@ -111,13 +115,40 @@ async fn a_certificate_is_admitted_no_longer_than_its_grant() {
     assert!(!connection.permit().is_valid());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_certificate_of_a_preparation_is_admitted_while_the_share_has_a_place() {
+    let clients = clients();
+    let [own, prepared] = [None, Some(PREPARED_CLIENT_UNIT)].map(certificate);
+    clients.replace(&list(&["4a0f"]), now()).unwrap();
+    let [first, second] = [clients.admit(Some(&prepared)), clients.admit(Some(&prepared))];
+    assert!(first.is_ok() && second.is_ok() && clients.admit(Some(&prepared)).is_err());
+    assert_eq!(clients.open_connections(), 2);
+    assert!(clients.admit(Some(&own)).unwrap().is_none());
+    drop(first);
+    // A certificate that is not listed takes no place.
+    clients.replace(&list(&["00"]), now()).unwrap();
+    assert!(clients.admit(Some(&prepared)).is_err());
+    assert_eq!(clients.open_connections(), 1);
+    clients.replace(&list(&["4a0f"]), now()).unwrap();
+    assert!(clients.admit(Some(&prepared)).is_ok());
+}
+
 /// The sender then issues no certificate.
 #[test]
 fn a_gate_that_cannot_follow_a_list_refuses_the_list() {
-    let bytes = PreparedClients::new(false, GateMetrics::default());
-    let why = bytes.replace(&list(&[]), now()).unwrap_err();
-    assert_eq!(why.class, Class::Configuration);
-    assert!(why.to_string().contains("backupRestore.gateProtocol"), "{why}");
+    let none = PreparedLimits {
+        connections: 0,
+        requests: 1,
+    };
+    for (sees_certificates, reason) in [
+        (false, "backupRestore.gateProtocol"),
+        (true, "limit of open files"),
+    ] {
+        let clients = PreparedClients::new(sees_certificates, none, GateMetrics::default());
+        let why = clients.replace(&list(&[]), now()).unwrap_err();
+        assert_eq!(why.class, Class::Configuration);
+        assert!(why.to_string().contains(reason), "{why}");
+    }
     let clients = clients();
     let why = clients.replace(&list(&["00"; MOST + 1]), now()).unwrap_err();
     assert_eq!(why.class, Class::Configuration);

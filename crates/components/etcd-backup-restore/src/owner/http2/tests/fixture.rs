@@ -1,7 +1,9 @@
 //! A gate in front of an etcd that the test plays, frame by frame.
 
 use crate::metrics::Metrics;
-use crate::owner::{Gate, GateTarget, GateTlsPaths, GateTraffic, Http2Proxy, PreparedClients};
+use crate::owner::{
+    Gate, GateTarget, GateTlsPaths, GateTraffic, Http2Proxy, PreparedClients, PreparedLimits,
+};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
@@ -23,6 +25,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) const PUT: &str = "/etcdserverpb.KV/Put";
 pub(super) const RANGE: &str = "/etcdserverpb.KV/Range";
+pub(super) const TXN: &str = "/etcdserverpb.KV/Txn";
 pub(super) const WATCH: &str = "/etcdserverpb.Watch/Watch";
 
 pub(super) async fn in_time<T>(waiting: impl Future<Output = T>) -> T {
@@ -152,13 +155,24 @@ impl World {
     }
 
     pub(super) async fn before(etcd: PlayedEtcd, target: SocketAddr, tls: Option<GateTlsPaths>) -> Self {
+        Self::with_limits(etcd, target, tls, 64, PreparedLimits::default()).await
+    }
+
+    /// `most`: connections of clients without certificates of preparations.
+    pub(super) async fn with_limits(
+        etcd: PlayedEtcd,
+        target: SocketAddr,
+        tls: Option<GateTlsPaths>,
+        most: usize,
+        limits: PreparedLimits,
+    ) -> Self {
         let metrics = Arc::<Metrics>::default();
-        let proxy = Http2Proxy::new(target, tls, metrics.gate()).unwrap();
+        let proxy = Http2Proxy::new(target, tls, limits, metrics.gate()).unwrap();
         let (traffic, prepared) = (proxy.traffic(), proxy.prepared_clients());
         let gate = Gate {
             listen: "127.0.0.1:0".parse().unwrap(),
             target: GateTarget::Etcd(target),
-            most: 64,
+            most,
             http2: Some(Arc::new(proxy)),
             metrics: metrics.gate(),
         };

@@ -6,6 +6,7 @@ mod fixture;
 mod permits;
 mod pings;
 mod prepared;
+mod prepared_share;
 mod raw;
 mod streams;
 mod tls;

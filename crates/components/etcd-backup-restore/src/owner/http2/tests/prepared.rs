@@ -1,10 +1,11 @@
 //! Certificates of preparations, with TLS.
 
-use super::fixture::{Client, PUT, PlayedEtcd, World, in_time, read};
+use super::fixture::{Client, PlayedEtcd, RANGE, TXN, World, in_time, read};
 use super::tls::{
     client_config, connect, gate_paths, is_refused, tls_before, write_certificates, write_leaf,
 };
 use crate::clock;
+use crate::owner::PreparedLimits;
 use jiff::SignedDuration;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, SerialNumber};
 use sidecar_protocol::{PREPARED_CLIENT_UNIT, PreparedClient, PreparedClientList};
@@ -14,8 +15,8 @@ use tokio::task::JoinSet;
 const SERIAL: [u8; 2] = [0x4a, 0x0f];
 
 /// A gate with TLS, the folder of a client of the shoot, and the folder of a client of a preparation.
-struct Gated {
-    world: World,
+pub(super) struct Gated {
+    pub(super) world: World,
     own: PathBuf,
     prepared: PathBuf,
     _folder: tempfile::TempDir,
@@ -24,6 +25,10 @@ struct Gated {
 
 impl Gated {
     async fn start() -> Self {
+        Self::with_limits(64, PreparedLimits::default()).await
+    }
+
+    pub(super) async fn with_limits(most: usize, limits: PreparedLimits) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let [own, prepared] = ["own", "prepared"].map(|name| folder.path().join(name));
@@ -36,7 +41,7 @@ impl Gated {
         write_leaf(&prepared, &leaf, &issuer);
         let etcd = PlayedEtcd::start().await;
         let (target, tls) = tls_before(etcd.address, &own).await;
-        let world = World::before(etcd, target, Some(gate_paths(&own))).await;
+        let world = World::with_limits(etcd, target, Some(gate_paths(&own)), most, limits).await;
         Self {
             world,
             own,
@@ -46,7 +51,7 @@ impl Gated {
         }
     }
 
-    fn list(&self, serials: &[&str]) {
+    pub(super) fn list(&self, serials: &[&str]) {
         let clients = serials.iter().map(|serial| PreparedClient {
             serial: (*serial).to_owned(),
             expiry: clock::now() + SignedDuration::from_hours(1),
@@ -60,18 +65,18 @@ impl Gated {
         assert_eq!(admitted, serials.len());
     }
 
-    async fn own_client(&self) -> Client {
+    pub(super) async fn own_client(&self) -> Client {
         let config = client_config(&self.own, Some(&self.own));
         Client::over(connect(self.world.address, config).await.unwrap()).await
     }
 
-    async fn prepared_client(&self) -> Client {
+    pub(super) async fn prepared_client(&self) -> Client {
         let config = client_config(&self.own, Some(&self.prepared));
         Client::over(connect(self.world.address, config).await.unwrap()).await
     }
 
     /// The client of the preparation gets no byte of HTTP/2.
-    async fn assert_refused(&mut self) {
+    pub(super) async fn assert_refused(&mut self) {
         let config = client_config(&self.own, Some(&self.prepared));
         if let Ok(stream) = connect(self.world.address, config).await {
             assert!(is_refused(stream).await);
@@ -79,8 +84,8 @@ impl Gated {
         assert!(!self.world.etcd.has_arrived());
     }
 
-    async fn assert_served(&mut self, client: &Client) {
-        let asked = client.call(PUT).await;
+    pub(super) async fn assert_served(&mut self, client: &Client) {
+        let asked = client.call(RANGE).await;
         self.world.etcd.next().await.answer(b"answer");
         let response = in_time(asked.response).await.unwrap();
         assert_eq!(read(response).await.0, b"answer");
@@ -109,7 +114,7 @@ async fn a_client_of_a_preparation_reaches_etcd_while_it_is_listed() {
     gated.assert_served(&prepared).await;
 
     // A request under way is cut, too.
-    let under_way = prepared.call(PUT).await;
+    let under_way = prepared.call(TXN).await;
     let _arrived = gated.world.etcd.next().await;
     gated.list(&["00"]);
     in_time(under_way.response).await.unwrap_err();
