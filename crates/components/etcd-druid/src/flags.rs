@@ -38,6 +38,36 @@ pub enum GateProtocol {
     Http2,
 }
 
+/// Bounds of certificates of preparations at a gate for HTTP/2. Without a flag etcd-backup-restore has the
+/// default of the bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
+pub struct PreparationBounds {
+    /// Connections at a time, besides those of other clients. A change restarts the etcds with such a gate.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=60_000))]
+    pub gate_max_prepared_connections: Option<u16>,
+
+    /// Requests and streams at a time. A change restarts the etcds with such a gate.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4_000))]
+    pub gate_max_prepared_requests: Option<u16>,
+}
+
+impl PreparationBounds {
+    /// The flags of etcd-backup-restore.
+    #[must_use]
+    pub fn args(self) -> Vec<String> {
+        let bounds = [
+            (
+                "gate-max-prepared-connections",
+                self.gate_max_prepared_connections,
+            ),
+            ("gate-max-prepared-requests", self.gate_max_prepared_requests),
+        ];
+        let set = bounds.into_iter();
+        set.filter_map(|(flag, bound)| bound.map(|bound| format!("--{flag}={bound}")))
+            .collect()
+    }
+}
+
 /// Defaults for unset fields of an Etcd.
 #[derive(Clone, Debug, Args)]
 pub struct Defaults {
@@ -59,6 +89,10 @@ pub struct Defaults {
     /// A change restarts these etcds.
     #[arg(long, value_enum, default_value = "TCP")]
     pub gate_protocol: GateProtocol,
+
+    /// Bounds at a gate that forwards HTTP/2.
+    #[command(flatten)]
+    pub preparation_bounds: PreparationBounds,
 
     /// How long a copy of backups waits for the source's final snapshot before it copies the existing
     /// snapshots (R17-26). Applies if spec.backup.etcdSnapshotTimeout is unset. Must be longer than a full

@@ -140,6 +140,8 @@ fn rule(key: &str) -> Result<Option<Value>> {
             json!({"type": "object", "additionalProperties": false, "patternProperties": {TAGGED_IMAGE: text(DIGEST)}})
         }
         "gateProtocol" => json!({"enum": ["TCP", "HTTP2"]}),
+        "maxPreparedConnections" => or_nothing(number(1, 60_000), &[Value::Null]),
+        "maxPreparedRequests" => or_nothing(number(1, 4_000), &[Value::Null]),
         "podSecurity" => json!({"enum": ["restricted", "baseline", "privileged"]}),
         "pullPolicy" => json!({"enum": ["Always", "IfNotPresent", "Never"]}),
         "replicas" => number(0, 10),

@@ -173,6 +173,8 @@ fn owner_args(wanted: &ValidatedEtcd, check: &OwnerCheck) -> Vec<String> {
         args.push(format!("--gate-cert={SERVER_MOUNT}/tls.crt"));
         args.push(format!("--gate-key={SERVER_MOUNT}/tls.key"));
         args.push(format!("--gate-client-ca={CA_MOUNT}/{}", wanted.etcd.tls.ca_key));
+        let bounds = wanted.backup.as_ref().map(|backup| backup.preparation_bounds);
+        args.extend(bounds.unwrap_or_default().args());
     }
     if let Some(gate) = &check.events_gate {
         args.push(format!("--gate-events-listen-address=0.0.0.0:{}", gate.pod_port));

@@ -14,7 +14,7 @@ use super::{
     tests::{MAIN, check, defaults, etcd, wanted},
 };
 use crate::{
-    flags::{Defaults, GateProtocol},
+    flags::{Defaults, GateProtocol, PreparationBounds},
     wanted::ValidatedEtcd,
 };
 
@@ -87,6 +87,27 @@ fn an_etcd_behind_a_gate_for_http2() {
     );
     // Without an owner check there is no gate.
     assert_eq!(with(&etcd(MAIN)), stateful_set(&wanted(&etcd(MAIN)).unwrap()));
+}
+
+#[test]
+fn a_gate_for_http2_has_the_bounds_of_preparations() {
+    let bounded = |gate_protocol| Defaults {
+        gate_protocol,
+        preparation_bounds: PreparationBounds {
+            gate_max_prepared_connections: Some(300),
+            gate_max_prepared_requests: None,
+        },
+        ..defaults()
+    };
+    let args_of = |defaults: &Defaults| {
+        let pod = stateful_set(&ValidatedEtcd::new(&checked(), defaults).unwrap());
+        serde_json::to_string(&pod).unwrap()
+    };
+    let args = args_of(&bounded(GateProtocol::Http2));
+    assert!(args.contains("--gate-max-prepared-connections=300"), "{args}");
+    assert!(!args.contains("--gate-max-prepared-requests"), "{args}");
+    // A gate for bytes has no such clients, and the etcd is not restarted.
+    assert_eq!(args_of(&bounded(GateProtocol::Tcp)), args_of(&defaults()));
 }
 
 /// Clients need no change: Services and their ports stay the same.

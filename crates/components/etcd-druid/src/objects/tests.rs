@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{copy_job::copy_job, service_account::service_account, services, stateful_set::stateful_set};
 use crate::{
-    flags::{Defaults, GateProtocol},
+    flags::{Defaults, GateProtocol, PreparationBounds},
     wanted::ValidatedEtcd,
 };
 
@@ -67,6 +67,7 @@ pub(crate) fn defaults() -> Defaults {
         etcd_backup_restore_image: "repot/etcd-backup-restore:dev".to_owned(),
         etcd_backup_restore_env: Vec::new(),
         gate_protocol: GateProtocol::Tcp,
+        preparation_bounds: PreparationBounds::default(),
         final_snapshot_wait: "3m".to_owned(),
     }
 }

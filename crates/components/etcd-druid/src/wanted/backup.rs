@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     bytes,
-    flags::{Defaults, GateProtocol},
+    flags::{Defaults, GateProtocol, PreparationBounds},
     names::BACKUP_PORT,
     status::past::has_data,
 };
@@ -35,6 +35,8 @@ pub struct Backup {
     pub owner_check: Option<OwnerCheck>,
     /// How the gate of the owner check forwards.
     pub gate_protocol: GateProtocol,
+    /// Bounds of certificates of preparations, where the gate forwards HTTP/2.
+    pub preparation_bounds: PreparationBounds,
     /// Whether the etcd must not start empty: an annotation says so, or the etcd has been ready before.
     pub require_snapshot: bool,
     /// The store from which backups are copied first (R17-24).
@@ -147,6 +149,7 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         store: store_to,
         owner_check: owner_check(&etcd.spec)?,
         gate_protocol: defaults.gate_protocol,
+        preparation_bounds: defaults.preparation_bounds,
         require_snapshot: require_snapshot(etcd),
         source,
         source_end: spec.required_revision.map(|revision| SourceEnd {
