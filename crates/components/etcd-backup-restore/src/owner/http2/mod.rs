@@ -3,7 +3,7 @@
 //!
 //! Guarantees, beside those of the gate
 //! - A client without a certificate of the client CA reaches no etcd. A client with the certificate of a
-//!   preparation reaches etcd while the certificate is listed, with the methods and in the places of the share.
+//!   preparation reaches etcd while the certificate is listed, by the methods and places of `prepared_share`.
 //! - Headers, trailers, messages, and the reasons of reset streams pass unchanged.
 //! - A body is read as fast as the receiver takes the content. `limits` bounds the buffers.
 //! - A connection of a client has a connection to etcd. If the latter breaks, the former is closed.

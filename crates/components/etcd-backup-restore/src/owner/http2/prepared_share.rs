@@ -1,8 +1,8 @@
 //! The share of a gate for certificates of preparations: methods, connections and requests.
 //!
-//! The destination of a preparation is a different seed. The allowed methods are those of a kube-apiserver and
-//! of a follower. No allowed method changes members, users or alarms of etcd, or copies the database. Such
-//! connections have places of their own, so that the clients of the source keep all other places.
+//! The destination of a preparation is a different seed. The allowed methods are those of a kube-apiserver
+//! and of a follower. No allowed method changes members, users or alarms of etcd, or copies the database.
+//! Such connections have places of their own, so that the clients of the source keep all other places.
 
 use http::{Method, Request, StatusCode};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,8 +39,8 @@ const HASH_INTERVAL: Duration = Duration::from_secs(60);
 pub struct PreparedLimits {
     /// Connections at a time; more are refused. kube-apiserver has a connection for each kind of objects.
     pub connections: usize,
-    /// Requests and streams at a time; more are answered with `RESOURCE_EXHAUSTED`. etcd refuses the writes of
-    /// all clients while 5,000 entries of the log wait.
+    /// Requests and streams at a time; more are answered with `RESOURCE_EXHAUSTED`. etcd refuses the writes
+    /// of all clients while 5,000 entries of the log wait.
     pub requests: usize,
 }
 
