@@ -2,7 +2,10 @@
 
 use api::{
     constants::DRUID_REQUIRE_SNAPSHOT,
-    druid::{Compression, CompressionPolicy, Etcd, GarbageCollectionPolicy, RequiredSnapshot, StoreSpec},
+    druid::{
+        BackupSpec, Compression, CompressionPolicy, Etcd, GarbageCollectionPolicy, RequiredSnapshot,
+        StoreSpec,
+    },
 };
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::ResourceExt;
@@ -129,15 +132,6 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
             "is the same place as store; leave it out, there is nothing to copy",
         ));
     }
-    let memory_limit = match &spec.delta_snapshot_memory_limit {
-        None => None,
-        Some(limit) => Some(bytes::parse(limit).ok_or_else(|| {
-            wrong(
-                "spec.backup.deltaSnapshotMemoryLimit",
-                format!("is {:?}; write bytes such as 100Mi", limit.0),
-            )
-        })?),
-    };
     Ok(Some(Backup {
         image: image(
             "spec.backup.image",
@@ -163,7 +157,7 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
             .unwrap_or_else(|| defaults.final_snapshot_wait.clone()),
         full_snapshot_schedule: spec.full_snapshot_schedule.clone(),
         delta_snapshot_period: spec.delta_snapshot_period.clone(),
-        delta_snapshot_memory_limit: memory_limit,
+        delta_snapshot_memory_limit: delta_snapshot_memory_limit(spec)?,
         garbage_collection_period: spec.garbage_collection_period.clone(),
         garbage_collection_policy: spec.garbage_collection_policy.map(|policy| match policy {
             GarbageCollectionPolicy::Exponential => "Exponential",
@@ -174,6 +168,20 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
         compression_policy: compression(spec.compression.as_ref())?,
         resources: spec.resources.clone(),
     }))
+}
+
+/// The bytes of a delta snapshot in memory; `None` leaves the default of the sidecar.
+fn delta_snapshot_memory_limit(spec: &BackupSpec) -> Result<Option<u64>> {
+    let Some(limit) = &spec.delta_snapshot_memory_limit else {
+        return Ok(None);
+    };
+    let bytes = bytes::parse(limit).ok_or_else(|| {
+        wrong(
+            "spec.backup.deltaSnapshotMemoryLimit",
+            format!("is {:?}; write bytes such as 100Mi", limit.0),
+        )
+    })?;
+    Ok(Some(bytes))
 }
 
 /// Whether the etcd must not start empty: the annotation decides, else whether the etcd has served.
