@@ -42,14 +42,14 @@ const SHOWS: &[(&str, &[&str])] = &[
         &["3"],
     ),
     (
-        r#"kubectl get secretbindings,credentialsbindings -A -o json | jq -r --arg project garden-dev '.items[] | (.secretRef // .credentialsRef) as $secret | select($secret.namespace == $project and .metadata.namespace != $project) | [.kind, .metadata.namespace, .metadata.name, $secret.name, .metadata.creationTimestamp] | @tsv'"#,
+        r"kubectl get secretbindings,credentialsbindings -A -o json | jq -r --arg project garden-dev '.items[] | (.secretRef // .credentialsRef) as $secret | select($secret.namespace == $project and .metadata.namespace != $project) | [.kind, .metadata.namespace, .metadata.name, $secret.name, .metadata.creationTimestamp] | @tsv'",
         &[
             "SecretBinding\tgarden-other\tborrowed\tcloud",
             "CredentialsBinding\tgarden-other\tborrowed\tcloud",
         ],
     ),
     (
-        r#"kubectl get secretbindings,credentialsbindings -A -o json | jq --arg project garden-dev '.items |= map((.secretRef // .credentialsRef) as $secret | select($secret.namespace == $project and .metadata.namespace != $project))' | kubectl delete --wait=false -f -"#,
+        r"kubectl get secretbindings,credentialsbindings -A -o json | jq --arg project garden-dev '.items |= map((.secretRef // .credentialsRef) as $secret | select($secret.namespace == $project and .metadata.namespace != $project))' | kubectl delete --wait=false -f -",
         &[
             "secretbinding.core.gardener.cloud \"borrowed\" deleted",
             "credentialsbinding.security.gardener.cloud \"borrowed\" deleted",

@@ -12,6 +12,7 @@ fn plan(former_moves: Option<FormerMoves>) -> DrainPlan {
         excluded: &[],
         approval: None,
         lane_within: std::time::Duration::ZERO,
+        slot_within: std::time::Duration::ZERO,
         within: std::time::Duration::ZERO,
     };
     let planned = |shoot: &str, is_under_way: bool| PlannedMove {

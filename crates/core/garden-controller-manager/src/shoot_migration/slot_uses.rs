@@ -120,7 +120,7 @@ mod tests {
     fn a_waiting_shoot_whose_checks_fail_leaves_the_slots() {
         let busy = waits("b", "DestinationSeedBusy");
         let fails = waits("b", "ShootNotHealthy");
-        let versions = [busy.clone(), busy.clone(), fails.clone(), fails];
+        let versions = vec![busy.clone(), busy.clone(), fails.clone(), fails];
         assert_eq!(left(&versions), [None, None, Some("b".to_owned()), None]);
         let elsewhere = waits("c", "DestinationSeedBusy");
         assert_eq!(left(&[busy.clone(), elsewhere]), [None, Some("b".to_owned())]);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_shoot_that_fails_on_its_way_leaves_its_slot_once() {
         let [going, failed] = ["Processing", "Failed"].map(|state| leaves("b", state));
-        let versions = [going.clone(), failed.clone(), failed, going.clone()];
+        let versions = vec![going.clone(), failed.clone(), failed, going.clone()];
         assert_eq!(left(&versions), [None, Some("b".to_owned()), None, None]);
         let redirected = leaves("c", "Processing");
         assert_eq!(left(&[going, redirected]), [None, Some("b".to_owned())]);

@@ -45,14 +45,12 @@ pub async fn a_deletion_is_confirmed(garden: &Garden) {
         let entries = entries.clone();
         async move { entries.delete(name, &DeleteParams::default()).await.map(|_| ()) }
     };
-    garden::until_refused("holds the backups of shoot ended, which lives", || {
-        garden::try_delete(&entries, "shoot--dev--ended--u1")
-    })
-    .await;
-    refused(
-        forget("shoot--dev--ended--u1").await,
+    let (entry, lives) = (
+        "shoot--dev--ended--u1",
         "holds the backups of shoot ended, which lives",
     );
+    garden::until_refused(lives, || garden::try_delete(&entries, entry)).await;
+    refused(forget(entry).await, lives);
     allowed(forget("shoot--dev--ended--u0").await);
     garden
         .entry("source-shoot--dev--ended--u1", "seed-a", "bucket-a")
@@ -61,15 +59,10 @@ pub async fn a_deletion_is_confirmed(garden: &Garden) {
     // And while any process still writes the backups: also before the garbage collector, which a foreground
     // deletion triggers.
     let source = "source-shoot--dev--ended--u1";
-    garden::until_refused("may have to be restored from", || {
-        garden::try_delete(&entries, source)
-    })
-    .await;
-    refused(forget(source).await, "may have to be restored from");
-    refused(
-        forget("shoot--dev--ended--u1").await,
-        "is being deleted: its backups follow",
-    );
+    let needed = "may have to be restored from";
+    garden::until_refused(needed, || garden::try_delete(&entries, source)).await;
+    refused(forget(source).await, needed);
+    refused(forget(entry).await, "is being deleted: its backups follow");
     let of_seed: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let without = DeleteParams::default();
     allowed(of_seed.delete(source, &without).await.map(|_| ()));
