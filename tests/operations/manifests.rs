@@ -151,6 +151,24 @@ async fn warnings_are_given(desk: &Desk) {
     let other = shoot.replace("maximum: 5", "maximum: 3\n      systemComponents: {allow: false}");
     let told = [told[0], "spec.provider.workers[].systemComponents.allow"];
     warning_is_given(desk, &other, &told, "spec.provider.workers[].maximum").await;
+    // A provider of DNS beside the primary provider has no effect, and no provider chooses zones.
+    let providers = "    providers:\n";
+    let spare = "    providers:\n    - type: spare\n      zones: {exclude: [spare]}\n";
+    assert!(shoot.contains(providers), "{shoot}");
+    let told = [told[0], "spec.dns.providers[].type", "spec.dns.providers[].zones"];
+    let other = shoot.replace(providers, spare);
+    warning_is_given(desk, &other, &told, "spec.dns.providers[].domains").await;
+    let (_, projects) = files()
+        .into_iter()
+        .find(|(name, _)| name == "05-project.yaml")
+        .unwrap();
+    let told = [
+        told[0],
+        "spec.members",
+        "spec.tolerations.defaults",
+        "spec.dualApprovalForDeletion",
+    ];
+    warning_is_given(desk, &projects, &told, "spec.owner").await;
 }
 
 async fn warning_is_given(desk: &Desk, shoot: &str, told: &[&str], untold: &str) {

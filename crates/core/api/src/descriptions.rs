@@ -120,6 +120,8 @@ fn idle_paths(kind: &str) -> Vec<&'static str> {
     let fields = match kind {
         "Shoot" => effects::SHOOT,
         "Seed" => effects::SEED,
+        "Project" => effects::PROJECT,
+        "CloudProfile" => effects::CLOUD_PROFILE,
         "Etcd" => return druid::effects::idle_paths().collect(),
         _ => return Vec::new(),
     };

@@ -69,7 +69,12 @@ fn types_keep_everything() {
 
 #[test]
 fn fields_without_effect_exist() {
-    for (kind, fields) in [("Shoot", effects::SHOOT), ("Seed", effects::SEED)] {
+    for (kind, fields) in [
+        ("Shoot", effects::SHOOT),
+        ("Seed", effects::SEED),
+        ("Project", effects::PROJECT),
+        ("CloudProfile", effects::CLOUD_PROFILE),
+    ] {
         let schema = schema_of("core.gardener.cloud", kind);
         for field in fields {
             let path = field.path.replace("[]", "/items").replace('.', "/properties/");

@@ -53,7 +53,7 @@ pub struct BackupBucketSpec {
     /// Name of the Seed that uses the bucket.
     #[schemars(length(max = 253))]
     pub seed_name: Option<String>,
-    /// The self-hosted shoot that uses the bucket.
+    /// The self-hosted shoot that uses the bucket. Has no effect: seeds use buckets.
     pub shoot_ref: Option<ObjectReference>,
 }
 

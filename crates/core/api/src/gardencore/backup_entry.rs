@@ -50,7 +50,7 @@ pub struct BackupEntrySpec {
     /// Name of the Seed responsible for the entry.
     #[schemars(length(max = 253))]
     pub seed_name: Option<String>,
-    /// The self-hosted shoot responsible for the entry.
+    /// The self-hosted shoot responsible for the entry. Has no effect: seeds are responsible.
     pub shoot_ref: Option<ObjectReference>,
 }
 

@@ -27,7 +27,7 @@ pub struct ControllerDeploymentFields {
     pub helm: Option<HelmControllerDeployment>,
     /// Whether the pods of the extension get access to the garden.
     pub inject_garden_kubeconfig: Option<bool>,
-    /// Objects that the chart's values refer to by name.
+    /// Objects that the chart's values refer to by name. Has no effect: the chart gets no such object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<NamedResourceReference>,
 }

@@ -70,7 +70,7 @@ pub struct ControllerInstallationSpec {
     pub shoot_ref: Option<ObjectReference>,
     /// Reference to the ControllerDeployment with the chart.
     pub deployment_ref: Option<ObjectReference>,
-    /// Objects the deployment refers to.
+    /// Objects the deployment refers to. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_refs: Vec<ObjectReference>,
 }

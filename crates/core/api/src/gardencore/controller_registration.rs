@@ -63,6 +63,7 @@ pub struct ControllerResource {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_compatibility: Vec<ClusterType>,
     /// Whether the extension is informed of changes of the control plane's address between reconciliations.
+    /// Has no effect.
     pub continuous_endpoint_update: Option<bool>,
 }
 

@@ -35,11 +35,12 @@ pub struct ProjectSpec {
     pub created_by: Option<Subject>,
     /// Description of the project for people.
     pub description: Option<String>,
-    /// User or group that is responsible for the project.
+    /// User or group that is responsible for the project, for people. Rights come from RoleBindings alone.
     pub owner: Option<Subject>,
     /// Purpose of the project for people.
     pub purpose: Option<String>,
-    /// Users, groups and service accounts with roles in the project.
+    /// Users, groups and service accounts with roles in the project. Has no effect: RoleBindings in the
+    /// namespace of the project give rights.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<ProjectMember>,
     /// Namespace of the project. Default: `garden-<name>`.

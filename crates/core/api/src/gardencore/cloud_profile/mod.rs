@@ -43,12 +43,12 @@ pub struct CloudProfileSpec {
     pub machine_types: Vec<MachineType>,
     /// The provider's own configuration.
     pub provider_config: Option<RawExtension>,
-    /// Regions of the provider that shoots may use.
+    /// Regions of the provider that shoots may use. Has no effect: the region of a Shoot is not compared.
     pub regions: Vec<Region>,
     /// Seeds to which shoots of the profile may move, by label and provider type. Without a selector every
     /// seed is allowed.
     pub seed_selector: Option<SeedSelector>,
-    /// Type of the provider. `spec.provider.type` of a Shoot must be equal.
+    /// Type of the provider. Has no effect: `spec.provider.type` of a Shoot is not compared.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: String,

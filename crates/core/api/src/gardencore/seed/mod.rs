@@ -209,15 +209,15 @@ pub struct SeedDNSProvider {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedNetworks {
-    /// Range of addresses of the seed's nodes, in CIDR notation.
+    /// Range of addresses of the seed's nodes, in CIDR notation. Only charts of extensions use the range.
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub nodes: Option<String>,
-    /// Range of addresses of the seed's pods, in CIDR notation.
+    /// Range of addresses of the seed's pods, in CIDR notation. Only charts of extensions use the range.
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub pods: String,
-    /// Range of addresses of the seed's services, in CIDR notation.
+    /// Range of addresses of the seed's services, in CIDR notation. Only charts of extensions use the range.
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub services: String,

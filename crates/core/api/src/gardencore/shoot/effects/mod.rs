@@ -2,7 +2,8 @@
 //! effect yet.
 //!
 //! Promise: such a field or annotation is never ignored silently. A page in `docs/` and the admission
-//! policies that answer a manifest with a warning are generated from this table. When a field gets an effect,
+//! policies that answer a manifest with a warning are generated from this table. A CloudProfile gets no
+//! warning: each CloudProfile of Gardener's users has several of these fields. When a field gets an effect,
 //! the line of the field is removed here.
 
 mod annotations;
@@ -54,6 +55,19 @@ pub const SHOOT: &[Field] = &[
     field(
         "spec.controlPlane",
         "spreads the control plane over nodes or zones",
+    ),
+    field(
+        "spec.dns.providers[].domains",
+        "bounds the names that the provider keeps; the primary provider keeps the names of the API",
+    ),
+    field_when(
+        "spec.dns.providers[].type",
+        "size(object.spec.dns.providers) > 1 && item.?primary != optional.of(true)",
+        "adds a provider of DNS; only the primary provider is used",
+    ),
+    field(
+        "spec.dns.providers[].zones",
+        "chooses the zones of the provider; the provider finds the zone of a name",
     ),
     field("spec.exposureClassName", "exposes the API in a way of its own"),
     field(
@@ -189,6 +203,99 @@ pub const SEED: &[Field] = &[
     field("spec.volume", "sets the smallest size of volumes"),
 ];
 
+/// Fields of a Project without effect.
+pub const PROJECT: &[Field] = &[
+    field(
+        "spec.dualApprovalForDeletion",
+        "keeps objects until a second person agrees to their deletion",
+    ),
+    field(
+        "spec.members",
+        "gives members their rights; a RoleBinding in the namespace of the project does",
+    ),
+    field(
+        "spec.tolerations.defaults",
+        "gives tolerations to each new Shoot; a toleration of the Shoot does",
+    ),
+];
+
+/// Fields of a CloudProfile without effect. Each provider gets the whole CloudProfile, but no program of this
+/// suite reads these fields.
+pub const CLOUD_PROFILE: &[Field] = &[
+    field("spec.bastion", "chooses machines for log-in to nodes"),
+    field("spec.caBundle", "lets machines trust further authorities"),
+    field(
+        "spec.controlPlane",
+        "runs control planes on machines of the provider",
+    ),
+    field(
+        "spec.kubernetes.versions[].lifecycle",
+        "ends the offer of a version in stages; `classification` and `expirationDate` end the offer",
+    ),
+    field(
+        "spec.machineCapabilities",
+        "tells machine types and images apart by capabilities",
+    ),
+    field(
+        "spec.machineImages[].updateStrategy",
+        "bounds automatic updates of images; there are no automatic updates",
+    ),
+    field(
+        "spec.machineImages[].versions[].architectures",
+        "bounds the processors on which the image runs",
+    ),
+    field(
+        "spec.machineImages[].versions[].capabilityFlavors",
+        "chooses the build of the image by capabilities",
+    ),
+    field(
+        "spec.machineImages[].versions[].classification",
+        "ends the offer of the version",
+    ),
+    field(
+        "spec.machineImages[].versions[].cri",
+        "bounds the container runtimes of pools",
+    ),
+    field(
+        "spec.machineImages[].versions[].expirationDate",
+        "ends the offer of the version",
+    ),
+    field(
+        "spec.machineImages[].versions[].inPlaceUpdates",
+        "updates machines in place; machines are replaced",
+    ),
+    field(
+        "spec.machineImages[].versions[].kubeletVersionConstraint",
+        "bounds the versions of kubelets on the image",
+    ),
+    field(
+        "spec.machineImages[].versions[].lifecycle",
+        "ends the offer of the version in stages",
+    ),
+    field(
+        "spec.machineTypes[].architecture",
+        "gives pools their processors; `machine.architecture` of the pool does",
+    ),
+    field(
+        "spec.machineTypes[].capabilities",
+        "chooses the build of the image by capabilities",
+    ),
+    field(
+        "spec.machineTypes[].storage",
+        "sizes the root disk of machines; `volume` of the pool does",
+    ),
+    field(
+        "spec.machineTypes[].usable",
+        "withdraws a machine type; the removal from the list does",
+    ),
+    field("spec.regions", "bounds the regions and zones of Shoots"),
+    field("spec.type", "bounds `spec.provider.type` of Shoots"),
+    field("spec.volumeTypes", "bounds the types of disks of pools"),
+];
+
+/// No annotation of the kind is judged.
+const NO_ANNOTATIONS: &[Annotation] = &[];
+
 /// The page with these fields and annotations.
 #[must_use]
 pub fn page() -> String {
@@ -199,11 +306,15 @@ pub fn page() -> String {
          `kubectl` prints. The warnings come from the policies `fields-without-effect-*` and\n\
          `annotations-without-effect-*` in the garden's chart, which are generated from the same table as this page\n\
          (`crates/core/api/src/gardencore/shoot/effects/mod.rs`). Annotations that Gardener does not define, such as those of\n\
-         providers, are not judged.\n",
+         providers, are not judged.\n\n\
+         A write of a CloudProfile is answered without a warning: each CloudProfile of Gardener's users has several of\n\
+         these fields. `kubectl explain` states `Has no effect` for these fields, and for fields of further kinds.\n",
     );
     for (kind, fields, annotations) in [
         ("Shoot", SHOOT, SHOOT_ANNOTATIONS),
         ("Seed", SEED, SEED_ANNOTATIONS),
+        ("Project", PROJECT, NO_ANNOTATIONS),
+        ("CloudProfile", CLOUD_PROFILE, NO_ANNOTATIONS),
     ] {
         // Writing to a String cannot fail.
         let _ = write!(
@@ -215,6 +326,9 @@ pub fn page() -> String {
                 .when
                 .map_or(String::new(), |when| format!(" where `{when}`"));
             let _ = writeln!(page, "| `{}`{when} | {} |", field.path, field.meaning);
+        }
+        if annotations.is_empty() {
+            continue;
         }
         let _ = write!(
             page,
@@ -241,6 +355,7 @@ pub fn policies() -> Vec<Value> {
     let kinds = [
         ("shoots", SHOOT, SHOOT_ANNOTATIONS),
         ("seeds", SEED, SEED_ANNOTATIONS),
+        ("projects", PROJECT, NO_ANNOTATIONS),
     ];
     kinds
         .into_iter()
@@ -252,8 +367,9 @@ pub fn policies() -> Vec<Value> {
                 &idle_fields(fields),
             );
             let written = format!("object.{ALL} != oldObject.{ALL}");
-            let of_annotations = policy(plural, "annotations", &written, &idle_annotations(annotations));
-            of_fields.into_iter().chain(of_annotations)
+            let of_annotations = (!annotations.is_empty())
+                .then(|| policy(plural, "annotations", &written, &idle_annotations(annotations)));
+            of_fields.into_iter().chain(of_annotations.into_iter().flatten())
         })
         .collect()
 }
@@ -341,8 +457,25 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_without_idle_annotations_has_no_policy_about_annotations() {
+        let all = policies();
+        let found = all
+            .iter()
+            .filter(|object| object["kind"] == "ValidatingAdmissionPolicy");
+        let names: Vec<_> = found.map(|policy| &policy["metadata"]["name"]).collect();
+        let expected = [
+            "fields-without-effect-shoots",
+            "annotations-without-effect-shoots",
+            "fields-without-effect-seeds",
+            "annotations-without-effect-seeds",
+            "fields-without-effect-projects",
+        ];
+        assert!(names.iter().eq(expected.iter()), "{names:?}");
+    }
+
+    #[test]
     fn only_items_of_lists_have_conditions() {
-        for field in SHOOT.iter().chain(SEED) {
+        for field in SHOOT.iter().chain(SEED).chain(PROJECT) {
             assert!(
                 field.when.is_none() || field.path.contains("[]."),
                 "{}",
