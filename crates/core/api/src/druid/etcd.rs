@@ -82,7 +82,7 @@ use crate::derive::{
     "memberNamePrefix is immutable: it cannot be added or removed later"
 ))]
 pub struct EtcdSpec {
-    /// Label selector of the cluster's pods, for older clients.
+    /// Label selector of the cluster's pods, for older clients. Has no effect: pods have `spec.labels`.
     pub selector: Option<LabelSelector>,
     /// Labels of the pods of etcd.
     pub labels: BTreeMap<String, String>,
