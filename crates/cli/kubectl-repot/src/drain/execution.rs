@@ -23,7 +23,7 @@ use super::{
     outcome::{MoveResult, ShootOutcome},
     plan::{Work, expected_seconds},
     request::DrainRequest,
-    slot_use::{report_queue, use_up_slot},
+    slot_use::{end_queue, report_queue, use_up_slot},
 };
 use crate::{
     age::span,
@@ -346,9 +346,9 @@ impl Drain<'_> {
         Ok(Box::pin(withdrawal).await?.unchanged.is_none())
     }
 
-    /// The bound counts for the wait for the approval, and again from the approval on. A request that waits
-    /// for a slot at the end of the bound meets an obstacle, and counts as no failed move: the garden has
-    /// given no approval, or has withdrawn the approval of a move that the source has not begun.
+    /// The bound counts for the wait for the approval, and again from the approval on. At the end of the
+    /// bound a request can wait for a slot: the garden has given no approval, or has withdrawn the approval
+    /// of a move that the source has not begun.
     async fn wait(&self, work: &Work, queue: &watch::Sender<bool>) -> Result<MoveEnd, Failure> {
         let note = |shoot: Option<&Shoot>| report_queue(queue, shoot.is_some_and(waits_for_slot));
         let begin = self.follow_move(work, |shoot| {
@@ -366,10 +366,7 @@ impl Drain<'_> {
             }
             Err(failure) => Err(failure),
         };
-        match end {
-            Err(Failure::Failed(why)) if *queue.borrow() => Ok(MoveEnd::Obstacle(why)),
-            end => end,
-        }
+        end_queue(end, queue)
     }
 
     async fn follow_move<T>(
