@@ -130,6 +130,8 @@ pub(super) async fn carry_out(
         report(sentence);
     };
     let decided = follow(shoots, name, &goal, within, &noted, |shoot| {
+        let acting = shoot.and_then(|shoot| shoot.status.as_ref()?.seed_name.clone());
+        silence.note_seed(acting.filter(|seed| !seed.is_empty()));
         decision::verdict(shoot, shown)
     });
     let verdict = Box::pin(silence.observe(session, name, report, decided))

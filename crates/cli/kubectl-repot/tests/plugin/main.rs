@@ -65,6 +65,7 @@ testkit::scenarios! {
     observation::{
         a_check_names_faults_and_missing_rights, a_seed_that_hangs_is_reported,
         a_watch_reports_steps_until_the_operation_ends, an_old_plugin_is_reported,
+        the_source_is_reported_while_the_garden_decides,
     };
 }
 

@@ -13,7 +13,8 @@ use kubectl_repot::{
     check::check,
     flags::Flags,
     moves::{request_move, wait_for_arrival},
-    session::SilenceTimes,
+    session::{Session, SilenceTimes},
+    takeover::{LANE_WITHIN, TakeoverSettings, take_over_shoot},
     version::warn_of_skew,
     watch::watch,
 };
@@ -23,6 +24,9 @@ use testkit::apply;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::fixture::{Fixture, SOON, object, operation, session, silent};
+
+/// The state of the source in the report about a silence.
+const NEVER_REPORTED: &str = "Seed seed-a has never reported (condition GardenletReady)";
 
 fn progress(seed: &str, step: &str) -> Value {
     json!({"source": "seed-a", "destination": "seed-b", "generation": 1, "spec": {},
@@ -92,14 +96,17 @@ async fn next_silence(reports: &mut UnboundedReceiver<String>) -> Result<String>
     Ok(testkit::timeout(SOON, found).await?.unwrap_or_default())
 }
 
-/// A watch and the wait for a move both report the seed that works for the shoot, and go on.
-pub async fn a_seed_that_hangs_is_reported(fixture: &Fixture) -> Result<()> {
-    let times = SilenceTimes {
+/// A session that reports a silence soon.
+fn impatient_session(fixture: &Fixture) -> Session {
+    session(fixture.client.clone()).with_silence_times(SilenceTimes {
         after: Duration::from_millis(200),
         poll_interval: Duration::from_millis(50),
-    };
-    let session = session(fixture.client.clone()).with_silence_times(times);
-    let never_reported = "Seed seed-a has never reported (condition GardenletReady)";
+    })
+}
+
+/// A watch and the wait for a move both report the seed that works for the shoot, and go on.
+pub async fn a_seed_that_hangs_is_reported(fixture: &Fixture) -> Result<()> {
+    let session = impatient_session(fixture);
     let there = json!({"seedName": "seed-b", "settledSeedName": "seed-b",
         "lastOperation": operation("Restore Succeeded"), "migration": null});
     let leaving = json!({"migration": progress("seed-a", "Creating ETCD Snapshot"), "settledSeedName": null,
@@ -113,7 +120,7 @@ pub async fn a_seed_that_hangs_is_reported(fixture: &Fixture) -> Result<()> {
     let watched = Box::pin(watch(&session, "hangs", SOON, &report));
     let gardenlets = async {
         let sentence = next_silence(&mut reports).await?;
-        assert!(sentence.contains(never_reported), "{sentence}");
+        assert!(sentence.contains(NEVER_REPORTED), "{sentence}");
         fixture.write_status("hangs", there.clone()).await
     };
     let (answer, written) = tokio::join!(watched, gardenlets);
@@ -132,12 +139,48 @@ pub async fn a_seed_that_hangs_is_reported(fixture: &Fixture) -> Result<()> {
     ));
     let gardenlets = async {
         let sentence = next_silence(&mut reports).await?;
-        assert!(sentence.contains(never_reported), "{sentence}");
+        assert!(sentence.contains(NEVER_REPORTED), "{sentence}");
         fixture.write_status("hangs-too", there).await
     };
     let (followed, written) = tokio::join!(arrival, gardenlets);
     written?;
     followed?;
+    Ok(())
+}
+
+/// A source that lives can end the takeover, so the user needs the state of the source.
+pub async fn the_source_is_reported_while_the_garden_decides(fixture: &Fixture) -> Result<()> {
+    let session = impatient_session(fixture);
+    fixture.shoot("undecided", "Reconcile Succeeded").await?;
+    fixture
+        .host_on(&fixture.shoots, "undecided", "seed-a", "testing")
+        .await?;
+    let settings = TakeoverSettings {
+        to: "seed-b",
+        source_is_off: true,
+        approval: Some("undecided"),
+        excluded: &[],
+        lane_within: LANE_WITHIN,
+        wait: None,
+    };
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let (reported, mut reports) = unbounded_channel();
+    let report = |sentence: &str| drop(reported.send(sentence.to_owned()));
+    let taken = Box::pin(take_over_shoot(&session, "undecided", settings, &nobody, &report));
+    let garden = async {
+        // On a busy machine a silence comes before the first read of the Shoot.
+        let found = async {
+            while !next_silence(&mut reports).await?.contains(NEVER_REPORTED) {}
+            anyhow::Ok(())
+        };
+        testkit::timeout(SOON, found).await??;
+        let granted = json!({"seedName": "seed-b", "ownership": {"epoch": 2, "phase": "Claiming"},
+            "lastOperation": operation("Migrate Aborted")});
+        fixture.write_status("undecided", granted).await
+    };
+    let (answer, written) = tokio::join!(taken, garden);
+    written?;
+    assert!(!answer?.has_obstacles);
     Ok(())
 }
 
