@@ -191,6 +191,8 @@ async fn a_controller_of_kubernetes_blocks_the_deletion_of_its_owners(garden: &G
         may("apps", "deployments/finalizers", "update"),
         may("networking.k8s.io", "ingresses/finalizers", "update"),
         may("networking.k8s.io", "networkpolicies/finalizers", "update"),
+        may("example.org", "prometheuses/finalizers", "update"),
+        may("example.org", "boxes/finalizers", "update"),
     ]);
     let version = format!("{rbac}/v1");
     let role = json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules});
@@ -208,6 +210,8 @@ async fn a_controller_of_kubernetes_blocks_the_deletion_of_its_owners(garden: &G
         ("apps/v1", "Deployment"),
         ("networking.k8s.io/v1", "Ingress"),
         ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("example.org/v1", "Prometheus"),
+        ("example.org/v1", "Box"),
     ] {
         let controlled = config_of(&[owner(version, kind, "u", true)]);
         allowed(garden::try_create(&configs, controlled).await);
@@ -216,6 +220,8 @@ async fn a_controller_of_kubernetes_blocks_the_deletion_of_its_owners(garden: &G
         ("apps/v1", "ReplicaSet"),
         ("v1", "Deployment"),
         ("v1", "ConfigMap"),
+        ("v1", "Prometheus"),
+        ("example.org/v1", "Elasticsearch"),
     ] {
         let foreign = config_of(&[owner(version, kind, "u", true)]);
         refused(garden::try_create(&configs, foreign).await, words);
