@@ -329,13 +329,17 @@ impl ShootMigration {
         self.wake_next(shoot, &old.destination);
     }
 
-    /// Wakes the waiting shoots that may take a free slot. `left`: the shoot that has left the slots.
+    /// Wakes the waiting shoots that may take a free slot, also the slot of a deleted Shoot. `left`: the
+    /// shoot that has left the slots of this destination.
     fn wake_next(&self, left: &Shoot, destination: &str) {
+        let mut destinations = self.slot_uses.drop_deleted(|| self.known.state());
+        destinations.insert(destination.to_owned());
         let known = self.known.state();
-        self.slot_uses.retain(&known);
-        for next in self.slots.next(left, destination, &known, clock::now()) {
-            // The channel is closed when the process ends.
-            let _ = self.places.unbounded_send(next.as_ref().clone());
+        for destination in &destinations {
+            for next in self.slots.next(left, destination, &known, clock::now()) {
+                // The channel is closed when the process ends.
+                let _ = self.places.unbounded_send(next.as_ref().clone());
+            }
         }
     }
 

@@ -4,9 +4,11 @@
 //!
 //! The controller records the Shoots of the cache, so that a woken shoot finds the change in the cache. The
 //! end of an approval wakes waiting shoots also at the write of this process, before the cache shows the end.
+//! The end of a deleted Shoot is noticed with the next change of a further shoot, or by the next check of a
+//! waiting shoot, after `SLOT_REQUEUE` of the controller.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -36,6 +38,12 @@ impl SlotUse {
         let (_, destination) = wanted_move(shoot).filter(|_| waits_since(shoot).is_some())?;
         Some(Self::Waits(destination.to_owned()))
     }
+
+    fn into_destination(self) -> String {
+        match self {
+            Self::Waits(destination) | Self::Holds(destination) => destination,
+        }
+    }
 }
 
 /// The last use of slots by each shoot, by the uid of the Shoot.
@@ -61,15 +69,20 @@ impl SlotUses {
         match (former?, present) {
             (former, Some(present)) if former == present => None,
             (SlotUse::Waits(from), Some(SlotUse::Holds(to))) if from == to => None,
-            (SlotUse::Waits(left) | SlotUse::Holds(left), _) => Some(left),
+            (former, _) => Some(former.into_destination()),
         }
     }
 
-    /// Drops the records of Shoots that do not exist. `known`: all Shoots.
-    pub(super) fn retain(&self, known: &[Arc<Shoot>]) {
+    /// Drops the records of Shoots that do not exist. Returns the destinations of these records: the Shoots
+    /// have left the slots. `known` reads all Shoots under the lock: a list from before would drop the record
+    /// of a new Shoot.
+    pub(super) fn drop_deleted(&self, known: impl FnOnce() -> Vec<Arc<Shoot>>) -> BTreeSet<String> {
+        let mut uses = self.lock();
+        let known = known();
         let uids = known.iter().filter_map(|shoot| shoot.metadata.uid.as_deref());
         let uids: HashSet<&str> = uids.collect();
-        self.lock().retain(|uid, _| uids.contains(uid.as_str()));
+        let deleted = uses.extract_if(|uid, _| !uids.contains(uid.as_str()));
+        deleted.map(|(_, slot_use)| slot_use.into_destination()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, SlotUse>> {
@@ -137,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_ends_with_the_use_or_with_the_shoot() {
+    fn a_record_ends_with_the_use_and_not_with_a_further_deletion() {
         let (uses, now) = (SlotUses::default(), Timestamp::UNIX_EPOCH);
         let going = leaves("b", "Processing");
         uses.record(&going, now);
@@ -145,9 +158,28 @@ mod tests {
         uses.record(&leaves("b", "Failed"), now);
         assert!(!uses.is_recorded(&going));
         uses.record(&going, now);
-        uses.retain(&[Arc::new(going.clone())]);
+        assert!(uses.drop_deleted(|| vec![Arc::new(going.clone())]).is_empty());
         assert!(uses.is_recorded(&going));
-        uses.retain(&[]);
+    }
+
+    /// Otherwise the slot of a deleted Shoot stays idle until the next check of a waiting shoot.
+    #[test]
+    fn a_deleted_shoot_leaves_its_slot_once() {
+        let (uses, now) = (SlotUses::default(), Timestamp::UNIX_EPOCH);
+        let going = leaves("b", "Processing");
+        uses.record(&going, now);
+        assert!(uses.drop_deleted(Vec::new).iter().eq(["b"]));
         assert!(!uses.is_recorded(&going));
+        assert!(uses.drop_deleted(Vec::new).is_empty());
+    }
+
+    /// A list from before would drop the record of a Shoot that was recorded meanwhile.
+    #[test]
+    fn the_shoots_are_read_under_the_lock_of_the_records() {
+        let uses = SlotUses::default();
+        uses.drop_deleted(|| {
+            assert!(uses.0.try_lock().is_err());
+            Vec::new()
+        });
     }
 }
