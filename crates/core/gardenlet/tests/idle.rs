@@ -5,7 +5,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use api::gardencore::Shoot;
@@ -25,6 +28,8 @@ const AT_MOST: u64 = 25 * 1024;
 /// A first round, or two further rounds, over all shoots on a busy machine.
 const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(180);
 const CONDITIONS: usize = 5;
+/// Pause of the ShootState controller between two attempts for an incomplete namespace, in seconds.
+const ATTEMPT_PAUSE: u64 = 60;
 /// Interval of the checks of shoots, if the environment sets the interval.
 const CARE: &str = "REPOT_IDLE_CARE";
 
@@ -100,6 +105,7 @@ fn care_sync_period() -> String {
 /// Two checks of each shoot that change no condition read no Shoot from the garden: the garden has many
 /// seeds.
 async fn asks_the_garden_for_nothing(client: &Client, count: usize) -> Result<()> {
+    let begun = Instant::now();
     let (looks, attempts, asked) = (
         requests(client, "LIST", "etcds").await?,
         requests(client, "GET", "namespaces").await?,
@@ -123,6 +129,13 @@ async fn asks_the_garden_for_nothing(client: &Client, count: usize) -> Result<()
     .await?;
     let asked = requests(client, "GET", "shoots").await? - asked;
     let attempts = requests(client, "GET", "namespaces").await? - attempts;
+    // At most a single attempt for each shoot, and a further attempt for each pause. Looks that read the
+    // namespace exceed the limit.
+    let rounds = 2 + usize::try_from(begun.elapsed().as_secs() / ATTEMPT_PAUSE)?;
+    ensure!(
+        attempts < rounds * count,
+        "two looks at {count} shoots and the attempts read {attempts} namespaces, not less than {rounds} for each shoot"
+    );
     // The shoots have no state to keep, and the ShootState controller retries. Each attempt reads the
     // namespace once and the Shoot twice.
     ensure!(
