@@ -29,8 +29,9 @@ const PROJECT: &str = "garden-dev";
 /// For a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 /// The controllers that subscribe to the watch, by the names in metrics.
-const SUBSCRIBERS: [&str; 15] = [
+const SUBSCRIBERS: [&str; 16] = [
     "backup-entry-placement",
+    "backup-entry-preparation",
     "controller-registration",
     "seed-protection",
     "seed-rights",

@@ -63,8 +63,8 @@ pub use names::Names;
 pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, is_half_created, wanted};
 pub use pause::{Pause, pause};
 pub use preparation::{
-    grant_id, preparation, preparation_in, preparation_state_name, recorded_preparation,
-    shoot_of_preparation_state,
+    entry_of_preparation, grant_id, preparation, preparation_entry_name, preparation_in,
+    preparation_state_name, recorded_preparation, shoot_of_preparation_state,
 };
 pub use reconciled::{is_reconciled, spec_hash};
 pub use release::{is_kept, is_released};

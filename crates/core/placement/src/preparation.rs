@@ -7,6 +7,9 @@ use crate::{hosting_seed, status};
 
 /// Between the name of the Shoot and the grant, in the name of the object with the keys.
 const INFIX: &str = ".preparation-";
+/// Before the grant and the name of the shoot's own BackupEntry, in the name of the BackupEntry of a
+/// preparation.
+const ENTRY_PREFIX: &str = "prepared-";
 
 /// The grant that the status records, whether valid or void.
 #[must_use]
@@ -60,9 +63,28 @@ pub fn preparation_state_name(shoot: &str, granted: &MigrationPreparation) -> St
 pub fn shoot_of_preparation_state(name: &str) -> Option<&str> {
     let (shoot, grant) = name.rsplit_once(INFIX)?;
     let (epoch, expiry) = grant.split_once('-')?;
-    let is_number =
-        |text: &str| (1..=19).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     (!shoot.is_empty() && is_number(epoch) && is_number(expiry)).then_some(shoot)
+}
+
+/// The name of the BackupEntry for the destination of this grant, and of the folder in the bucket of the
+/// destination. `entry`: the name of the shoot's own BackupEntry. The policies `gardenlet-backupentry` and
+/// `garden-controller-manager-backupentry` repeat the name.
+#[must_use]
+pub fn preparation_entry_name(entry: &str, granted: &MigrationPreparation) -> String {
+    format!("{ENTRY_PREFIX}{}-{entry}", grant_id(granted))
+}
+
+/// The name of the shoot's own BackupEntry in a name of [`preparation_entry_name`]; `None` for any further
+/// name.
+#[must_use]
+pub fn entry_of_preparation(name: &str) -> Option<&str> {
+    let (epoch, rest) = name.strip_prefix(ENTRY_PREFIX)?.split_once('-')?;
+    let (expiry, entry) = rest.split_once('-')?;
+    (!entry.is_empty() && is_number(epoch) && is_number(expiry)).then_some(entry)
+}
+
+fn is_number(text: &str) -> bool {
+    (1..=19).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -71,7 +93,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Role, role};
+    use crate::{Role, names, role};
 
     /// A Shoot on seed `a` in epoch 3, with a grant for seed `b` and these changes.
     fn shoot(changes: &Value) -> Shoot {
@@ -147,6 +169,34 @@ mod tests {
         let mut later = granted.clone();
         later.expiry = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
         assert_ne!(preparation_state_name("web", &later), name);
+    }
+
+    /// A restore reads the shoot's own entry and the source entry by name.
+    #[test]
+    fn the_entry_of_a_preparation_has_no_name_that_a_restore_reads() {
+        let granted = shoot(&json!({}));
+        let granted = preparation(&granted).unwrap();
+        let own = names::backup_entry("shoot--dev--web", "u");
+        let name = preparation_entry_name(&own, granted);
+        assert_eq!(name, "prepared-3-1767225600-shoot--dev--web--u");
+        for (name, entry) in [
+            (&*name, Some(&*own)),
+            (&*own, None),
+            ("source-shoot--dev--web--u", None),
+            ("prepared-3-shoot--dev--web--u", None),
+            ("prepared-3-1767225600-", None),
+            ("prepared-3-1767225600", None),
+            ("prepared--3-1767225600-e", None),
+            ("prepared-+3-1767225600-e", None),
+            ("prepared-3-20000000000000000000-e", None),
+            ("source-prepared-3-1767225600-e", None),
+            ("", None),
+        ] {
+            assert_eq!(entry_of_preparation(name), entry, "{name}");
+        }
+        let mut later = granted.clone();
+        later.expiry = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
+        assert_ne!(preparation_entry_name(&own, &later), name);
     }
 
     /// A seed that got the shoot back, and a seed that still cleans up, prepare nothing.

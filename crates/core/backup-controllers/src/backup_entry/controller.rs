@@ -29,7 +29,8 @@ use serde_json::{Value, json};
 
 use super::{
     decision::{
-        self, awaits_flow, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy,
+        self, awaits_flow, is_of_preparation, is_taken_from, must_begin, names_source, operation,
+        responsible_seed, why_deploy,
     },
     deletion::{Deletion, decide, has_unneeded_backups},
     object::{ask, wanted},
@@ -80,7 +81,12 @@ impl Reconciler<BackupEntry> for BackupEntryController {
     const NAME: &'static str = "backup-entry";
     const FINALIZER: Option<&'static str> = Some(GARDENER);
 
+    /// An entry of a preparation names a place alone: no backup is there yet, and garden-controller-manager
+    /// deletes the entry at any time.
     fn is_responsible(&self, entry: &BackupEntry) -> bool {
+        if is_of_preparation(entry) {
+            return false;
+        }
         let here = || self.here.get(&ObjectRef::new(&entry.name_any())).is_some();
         self.is_mine(entry) || is_taken_from(entry, &self.context.seed_name) && here()
     }

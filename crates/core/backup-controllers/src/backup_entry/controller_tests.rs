@@ -279,3 +279,18 @@ async fn a_deletion_that_the_provider_has_begun_goes_on() {
         [Method::PATCH, Method::DELETE]
     );
 }
+
+/// A finalizer of the seed would keep the entry after the end of the grant, also of a dead seed.
+#[tokio::test(start_paused = true)]
+async fn a_seed_leaves_the_entry_of_a_preparation_alone() {
+    let context = Arc::new(context(garden_with_copies(), seed()));
+    let (here, _writer) = reflector::store();
+    let controller = BackupEntryController { context, here };
+    let mut entry = entry("a");
+    assert!(controller.is_responsible(&entry));
+    entry.metadata.name = Some(format!("prepared-3-1767225600-{NAME}"));
+    assert!(!controller.is_responsible(&entry));
+    entry.status = serde_json::from_value(json!({"seedName": "a"})).unwrap();
+    entry.metadata.deletion_timestamp = Some(clock::now_k8s());
+    assert!(!controller.is_responsible(&entry));
+}

@@ -8,7 +8,7 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use placement::Operation;
+use placement::{Operation, entry_of_preparation};
 use runtime::Error;
 use serde_json::{Value, json};
 
@@ -21,6 +21,13 @@ pub const SOURCE_PREFIX: &str = "source-";
 #[must_use]
 pub fn names_source(entry: &BackupEntry) -> bool {
     entry.name_any().starts_with(SOURCE_PREFIX)
+}
+
+/// Whether the entry names the place of backups of a preparation, and not of a residency.
+#[must_use]
+pub fn is_of_preparation(entry: &BackupEntry) -> bool {
+    let name = entry.metadata.name.as_deref();
+    name.is_some_and(|name| entry_of_preparation(name).is_some())
 }
 
 /// The responsible seed: the seed in the status until that seed has handed over.

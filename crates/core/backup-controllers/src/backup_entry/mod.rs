@@ -15,6 +15,7 @@
 //!   they are copied (R17-30), or when the Shoot is gone and the grace period is over.
 //! - Each entry of a deleted shoot is deleted with its backups, also if no flow of the seed has begun with
 //!   the entry.
+//! - An entry of a preparation (`prepared-…`) gets no finalizer, no object in the seed and no status.
 
 mod controller;
 mod decision;

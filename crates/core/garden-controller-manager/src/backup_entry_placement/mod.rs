@@ -4,6 +4,8 @@
 //! - The BackupBucket of each Seed with backups.
 //! - The BackupEntry of each Shoot with a seed. `spec` follows `status.seedName` of the Shoot (R7-47).
 //! - The source BackupEntry (R17-22, R17-23), while a shoot is restored from the bucket of a different seed.
+//! - The BackupEntry of a preparation, for the destination of a valid grant. No restore reads this entry, and
+//!   the entry goes with the grant.
 //!
 //! After a hand-over the order is fixed. The controller records in the Shoot the bucket with the data
 //! (`status.ownership.sourceBucket`), and after that assigns the entry to the new seed and its bucket. The
@@ -38,13 +40,17 @@
 //! | `source` | the bucket from which a shoot is restored |
 //! | `decision` | the seed to which a BackupEntry belongs |
 //! | `lost_seed` | the report of entries in deletion that wait for a lost seed |
-//! | `controller` | watches, reads and writes |
+//! | `prepared_entry` | the next write to the BackupEntry of a preparation |
+//! | `preparation` | watches, reads and writes of that entry |
+//! | `controller` | watches, reads and writes of the other entries |
 
 mod bucket;
 mod controller;
 mod decision;
 mod entries;
 mod lost_seed;
+mod preparation;
+mod prepared_entry;
 #[cfg(test)]
 mod protocol_tests;
 mod source;
@@ -59,6 +65,7 @@ pub async fn run(context: Context) {
     futures::join!(
         controller::run(context.clone()),
         bucket::run(context.clone()),
+        preparation::run(context.clone()),
         lost_seed::run(context)
     );
 }

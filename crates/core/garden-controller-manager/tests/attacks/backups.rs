@@ -33,7 +33,11 @@ pub async fn a_seed_plants_no_entry(garden: &Garden) {
     let params = PostParams::default();
     let a: Api<BackupEntry> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let b: Api<BackupEntry> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
-    let names = [id.clone(), format!("source-{id}")];
+    let names = [
+        id.clone(),
+        format!("source-{id}"),
+        format!("prepared-1-32472144000-{id}"),
+    ];
     for name in &names {
         let planted = a.create(&params, &entry(name, "seed-a")).await;
         refused(planted.map(drop), "cannot create resource \"backupentries\"");

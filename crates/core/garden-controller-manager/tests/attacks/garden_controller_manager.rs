@@ -5,7 +5,8 @@ use std::time::Duration;
 use api::{
     constants::finalizer,
     gardencore::{
-        BackupBucket, InternalSecret, InternalSecretFields, Project, ProjectPhase, Seed, Shoot, ShootState,
+        BackupBucket, BackupEntry, InternalSecret, InternalSecretFields, Project, ProjectPhase, Seed, Shoot,
+        ShootState,
     },
 };
 use k8s_openapi::api::{
@@ -146,6 +147,28 @@ pub async fn it_writes_no_internal_secrets(garden: &Garden) {
         );
     }
     allowed(try_delete(&chunks, "gcm-kept.preparation-1-2").await);
+}
+
+/// The deletion of a further entry would end the backups of a shoot, or the only data of a restore.
+pub async fn it_deletes_the_entries_of_preparations_alone(garden: &Garden) {
+    let entries: Api<BackupEntry> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let prepared = "prepared-1-2-shoot--dev--gcm--u";
+    let others = [
+        "shoot--dev--gcm--u",
+        "source-shoot--dev--gcm--u",
+        "prepared-1-shoot--dev--gcm--u",
+        "source-prepared-1-2-shoot--dev--gcm--u",
+    ];
+    for name in others.into_iter().chain([prepared]) {
+        garden.entry(name, "seed-b", "bucket-b").await;
+    }
+    for name in others {
+        refused(
+            try_delete(&entries, name).await,
+            "it only deletes prepared-<number>-<number>-<entry>",
+        );
+    }
+    allowed(try_delete(&entries, prepared).await);
 }
 
 /// A further account with the ClusterRole of garden-controller-manager meets the same policies.

@@ -24,6 +24,7 @@ mod members;
 mod owner_checks;
 mod ownership;
 mod preparation;
+mod preparation_backups;
 mod preparation_keys;
 mod readable;
 mod reports;
@@ -62,6 +63,7 @@ testkit::scenarios! {
         a_void_grant_gives_no_keys,
         a_host_makes_the_keys_of_its_own_shoot_alone,
     },
+    preparation_backups::{a_destination_writes_the_status_of_its_entry_alone},
     garden_token::{
         no_seed_gets_a_token_of_the_garden,
         a_seed_fills_only_what_is_of_its_own_shoots,
@@ -179,6 +181,7 @@ testkit::scenarios! {
         it_bounds_projects_alone,
         it_loosens_no_restriction_of_pods,
         it_writes_no_internal_secrets,
+        it_deletes_the_entries_of_preparations_alone,
         it_changes_no_owners_and_no_credentials,
         it_changes_only_its_finalizer_of_a_seed,
         it_meets_the_policies_under_a_different_name,

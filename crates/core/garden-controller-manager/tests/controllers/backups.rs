@@ -3,7 +3,7 @@
 use api::{
     constants::{
         BACKUP_ENTRY_ASSIGNED_IN_EPOCH, BACKUP_ENTRY_SOURCE_ENDED_IN_EPOCH,
-        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, finalizer::GARDENER,
+        BACKUP_ENTRY_SOURCE_RELEASED_IN_EPOCH, CONFIRMATION_DELETION, finalizer::GARDENER,
     },
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
 };
@@ -228,4 +228,133 @@ pub async fn of_a_lost_seed_are_reported(garden: &Garden) {
     assert_eq!(left.finalizers(), [GARDENER]);
     let released = json!({"metadata": {"finalizers": null}});
     allowed(garden.patch(&entries, "shoot--dev--stranded--s", released).await);
+}
+
+/// A seed that keeps backups. Returns the bucket of the seed.
+async fn seed_with_bucket(garden: &Garden, name: &str) -> String {
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let namespace = format!("seed-{name}");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": namespace, "name": "backup"});
+    let backup = json!({"provider": "local", "region": "here", "credentialsRef": secret});
+    garden.bring(&garden::seed(name)).await.unwrap();
+    allowed(
+        garden
+            .patch(&seeds, name, json!({"spec": {"backup": backup}}))
+            .await,
+    );
+    garden.bucket_of(name).await
+}
+
+/// A Shoot on seed-a in epoch 1. Returns the uid.
+async fn shoot_for_preparation(garden: &Garden, name: &str) -> String {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot(name, "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let ids = json!({"technicalID": format!("shoot--dev--{name}"), "uid": "p"});
+    garden.status(&shoots, name, ids).await;
+    shoots.get(name).await.unwrap().uid().unwrap()
+}
+
+/// A grant for a destination in epoch 1.
+fn grant(uid: &str, destination: &str, expiry: &str) -> serde_json::Value {
+    let grant =
+        json!({"uid": uid, "source": "seed-a", "destination": destination, "epoch": 1, "expiry": expiry});
+    json!({"liveMigration": {"preparation": grant}})
+}
+
+/// Each end of a grant removes the entry, with no seed alive.
+pub async fn of_a_preparation_follow_the_grant(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    let (one, two) = ("2999-01-01T00:00:00Z", "2999-01-01T00:00:01Z");
+    let bucket = seed_with_bucket(garden, "seed-chain").await;
+    let other = seed_with_bucket(garden, "seed-chain-two").await;
+    let uid = shoot_for_preparation(garden, "chained").await;
+    let (first, second) = (
+        "prepared-1-32472144000-shoot--dev--chained--p",
+        "prepared-1-32472144001-shoot--dev--chained--p",
+    );
+    garden
+        .status(&shoots, "chained", grant(&uid, "seed-chain", one))
+        .await;
+    let entry = until(&entries, first, |_| true).await;
+    let spec = (entry.spec.bucket_name.as_str(), entry.spec.seed_name.as_deref());
+    assert_eq!(spec, (bucket.as_str(), Some("seed-chain")));
+    assert_eq!(entry.annotations()[BACKUP_ENTRY_ASSIGNED_IN_EPOCH], "2");
+    assert_eq!(entry.owner_references()[0].uid, uid);
+    // A dead destination cannot remove a finalizer.
+    assert!(entry.finalizers().is_empty());
+    // The withdrawal.
+    let none = json!({"liveMigration": null});
+    garden.status(&shoots, "chained", none.clone()).await;
+    gone(&entries, first).await;
+    // A different destination.
+    garden
+        .status(&shoots, "chained", grant(&uid, "seed-chain", one))
+        .await;
+    until(&entries, first, |_| true).await;
+    garden
+        .status(&shoots, "chained", grant(&uid, "seed-chain-two", two))
+        .await;
+    let entry = until(&entries, second, |_| true).await;
+    assert_eq!(entry.spec.bucket_name, other);
+    gone(&entries, first).await;
+    // The expiry, also before the withdrawal.
+    let past = grant(&uid, "seed-chain-two", "2020-01-01T00:00:00Z");
+    garden.status(&shoots, "chained", past).await;
+    gone(&entries, second).await;
+    // A takeover by a third seed: no process withdraws the grant.
+    garden
+        .status(&shoots, "chained", grant(&uid, "seed-chain", one))
+        .await;
+    until(&entries, first, |_| true).await;
+    let taken = json!({"seedName": "seed-c", "ownership": {"epoch": 2}});
+    garden.status(&shoots, "chained", taken).await;
+    gone(&entries, first).await;
+    garden.status(&shoots, "chained", none).await;
+}
+
+/// An older version of the garden let seeds create entries, and a destination reads the credentials of the
+/// bucket that its entry names.
+pub async fn of_a_preparation_are_in_the_bucket_of_the_destination(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
+    let bucket = seed_with_bucket(garden, "seed-chain-own").await;
+    let uid = shoot_for_preparation(garden, "unplanted").await;
+    let (own, source) = ("shoot--dev--unplanted--p", "source-shoot--dev--unplanted--p");
+    let name = "prepared-1-32472144000-shoot--dev--unplanted--p";
+    let stale = "prepared-1-32472143999-shoot--dev--unplanted--p";
+    let of_a = garden.bucket_of("seed-a").await;
+    garden.entry(own, "seed-a", &of_a).await;
+    for planted in [name, stale] {
+        garden.entry(planted, "seed-chain-own", &of_a).await;
+    }
+    let granted = grant(&uid, "seed-chain-own", "2999-01-01T00:00:00Z");
+    garden.status(&shoots, "unplanted", granted).await;
+    until(&entries, name, |entry| entry.spec.bucket_name == bucket).await;
+    gone(&entries, stale).await;
+    // The entries of residencies do not change.
+    let kept = entries.get(own).await.unwrap();
+    let spec = (kept.spec.bucket_name.as_str(), kept.spec.seed_name.as_deref());
+    assert_eq!(spec, (of_a.as_str(), Some("seed-a")));
+    assert!(entries.get_opt(source).await.unwrap().is_none());
+    let seen = shoots.get("unplanted").await.unwrap();
+    assert_eq!(seen.status.unwrap().ownership, None);
+    // An entry that an administrator has changed.
+    let elsewhere = json!({"spec": {"bucketName": of_a}});
+    allowed(garden.patch(&entries, name, elsewhere).await);
+    until(&entries, name, |entry| entry.spec.bucket_name == bucket).await;
+    // The deletion of the Shoot voids the grant.
+    let metadata = json!({"finalizers": [GARDENER], "annotations": {(CONFIRMATION_DELETION): "true"}});
+    allowed(
+        garden
+            .patch(&shoots, "unplanted", json!({"metadata": metadata}))
+            .await,
+    );
+    shoots
+        .delete("unplanted", &DeleteParams::default())
+        .await
+        .unwrap();
+    gone(&entries, name).await;
 }

@@ -70,6 +70,8 @@ testkit::scenarios! {
         are_named_by_the_garden,
         of_a_planted_entry_are_reported,
         of_a_lost_seed_are_reported,
+        of_a_preparation_follow_the_grant,
+        of_a_preparation_are_in_the_bucket_of_the_destination,
     },
     a_version_is_completed_once,
     seeds::{

@@ -324,6 +324,12 @@ impl Garden {
         in_force("garden-controller-manager-internalsecret", || {
             try_delete(&chunks, "probe.state-1-0")
         })
+        .await?;
+        self.entry("unprepared", "seed-a", "bucket-a").await;
+        let entries: Api<BackupEntry> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        in_force("garden-controller-manager-backupentry", || {
+            try_delete(&entries, "unprepared")
+        })
         .await
     }
 
