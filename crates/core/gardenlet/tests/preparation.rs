@@ -10,8 +10,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
-    constants::{PREPARED_BY_GRANT, SHOOT_UID, condition::PREPARED},
-    gardencore::{InternalSecret, Shoot},
+    constants::{BACKUP_ENTRY_ASSIGNED_IN_EPOCH, PREPARED_BY_GRANT, SHOOT_UID, condition::PREPARED},
+    gardencore::{BackupEntry, InternalSecret, Seed, Shoot},
     meta::{Condition, ConditionStatus, find_condition},
 };
 use gardenlet::shoot;
@@ -55,8 +55,15 @@ fn a_seed_prepares_under_a_grant_and_leaves_nothing() -> Result<()> {
             condition.message.contains("has not made InternalSecret"),
             "{condition:?}"
         );
+        // garden-controller-manager has not placed the entry.
+        ensure!(
+            condition.message.contains("has not placed BackupEntry"),
+            "{condition:?}"
+        );
         ensure!(preparing.secrets().await?.is_empty());
         preparing.publish(expiry).await?;
+        preparing.until_entry_alone_is_missing().await?;
+        preparing.place_entry(expiry).await?;
         let condition = preparing.until_reported("PartsMissing").await?;
         ensure!(condition.status == ConditionStatus::False, "{condition:?}");
         ensure!(condition.message.contains("does not exist yet"), "{condition:?}");
@@ -304,6 +311,31 @@ impl Preparing {
         Ok(())
     }
 
+    /// The BackupEntry for a grant with this expiry, as garden-controller-manager places the entry.
+    async fn place_entry(&self, expiry: Timestamp) -> Result<()> {
+        let client = &self.ground.client;
+        let (shoot, seeds) = (self.shoots.get("web").await?, Api::<Seed>::all(client.clone()));
+        let name = format!("prepared-3-{}-{NAMESPACE}--{UID}", expiry.as_second());
+        let entry: BackupEntry = serde_json::from_value(json!({
+            "metadata": {"name": name, "annotations": {(BACKUP_ENTRY_ASSIGNED_IN_EPOCH): "4"},
+                "ownerReferences": [shoot.owner_ref(&())]},
+            "spec": {"bucketName": seeds.get("seed-a").await?.uid(), "seedName": "seed-a"},
+        }))?;
+        let entries: Api<BackupEntry> = Api::namespaced(client.clone(), PROJECT);
+        entries.create(&PostParams::default(), &entry).await?;
+        Ok(())
+    }
+
+    /// Condition `Prepared` names the BackupEntry, and the seed has the keys.
+    async fn until_entry_alone_is_missing(&self) -> Result<()> {
+        self.until_condition(|found| {
+            let message = &found.message;
+            message.contains("has not placed BackupEntry") && !message.contains("InternalSecret")
+        })
+        .await
+        .map(drop)
+    }
+
     /// The Secrets that the seed has made for the preparation.
     async fn secrets(&self) -> Result<Vec<Secret>> {
         let secrets: Api<Secret> = Api::namespaced(self.ground.client.clone(), NAMESPACE);
@@ -333,12 +365,16 @@ impl Preparing {
 
     /// Condition `Prepared` with this reason.
     async fn until_reported(&self, reason: &str) -> Result<Condition> {
+        self.until_condition(|found| found.reason == reason).await
+    }
+
+    async fn until_condition(&self, holds: impl Fn(&Condition) -> bool) -> Result<Condition> {
         eventually("the seed reports", SOON, || async {
             let shoot = self.shoots.get("web").await.map_err(|error| error.to_string())?;
             let status = shoot.status.unwrap_or_default();
             let conditions = status.live_migration.unwrap_or_default().conditions;
             let found = find_condition(&conditions, PREPARED).cloned();
-            let found = found.filter(|found| found.reason == reason);
+            let found = found.filter(|found| holds(found));
             found.ok_or_else(|| format!("{conditions:?}"))
         })
         .await

@@ -74,6 +74,7 @@ pub use etcd::copied::{CopyReport, ProvenEnd};
 pub use etcd::copy::EtcdCopy;
 pub use etcd::ended::EndedEtcd;
 pub use etcd::etcds::Etcds;
+pub use etcd::prepared_entry::PreparedBackupEntry;
 pub use extensions::control_plane::ControlPlane;
 pub use extensions::dns_records::DnsRecords;
 pub use extensions::further_extensions::FurtherExtensions;

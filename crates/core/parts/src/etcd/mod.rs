@@ -12,6 +12,7 @@
 //! | `copied` | proofs about the backups, from the step that proves to the step that records |
 //! | `ended` | the etcd-main of an ended epoch, when the seed gets the shoot again |
 //! | `epoch_start_report` | the loss of an epoch that begins with data of the same seed |
+//! | `prepared_entry` | the BackupEntry of a preparation |
 //! | `prepared_clients` | the certificates of a preparation that the gate in front of etcd-main admits |
 //! | `sidecar` | requests to etcd-backup-restore |
 
@@ -25,6 +26,7 @@ pub(crate) mod etcds;
 pub(crate) mod owner;
 pub(crate) mod planned_copy;
 pub(crate) mod prepared_clients;
+pub(crate) mod prepared_entry;
 pub(crate) mod ready;
 pub(crate) mod sidecar;
 pub(crate) mod source_bucket;

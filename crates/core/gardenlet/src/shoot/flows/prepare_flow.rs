@@ -2,8 +2,9 @@
 //! grant).
 //!
 //! The source serves, so no task starts a second writer: the flow starts no etcd, and changes no external
-//! system. This version prepares the namespace and the Secrets of an API server. A live move, which needs
-//! more parts, does not exist yet.
+//! system. This version prepares the namespace and the Secrets of an API server. The controller also waits
+//! for the BackupEntry of the preparation, which no task changes. A live move, which needs more parts, does
+//! not exist yet.
 
 use std::time::Duration;
 

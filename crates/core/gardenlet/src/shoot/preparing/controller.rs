@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use api::gardencore::{Shoot, shoot::MigrationPreparation};
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
-use parts::{PreparationFacts, PreparationState};
+use parts::{PreparationFacts, PreparationState, PreparedBackupEntry};
 use placement::{Role, preparation, preparation_in, role};
 use runtime::{
     Error, Result,
@@ -182,19 +182,31 @@ impl ShootPreparations {
         PreparationState::publish(&facts).await
     }
 
-    /// Prepares the namespace also without keys: the error is [`Error::NotReady`] then. A task that waits
-    /// for the keys would hold a worker.
+    /// Prepares the namespace also without keys and BackupEntry: the error is [`Error::NotReady`] then. A
+    /// task that waits for these objects would hold a worker.
     async fn prepare(&self, shoot: Arc<Shoot>, granted: MigrationPreparation) -> Result<()> {
         let facts = self.facts(shoot, granted).await?;
         let keys = PreparationState::check(&facts).await;
-        let is_missing = matches!(keys, Err(Error::NotReady { .. }));
-        prepare_flow::build(&facts, !is_missing)
+        let has_keys = !matches!(keys, Err(Error::NotReady { .. }));
+        prepare_flow::build(&facts, has_keys)
             .into_flow()
             .run(|_| ())
             .await
             .map(|_| ())
             .map_err(|error| class_of(&error))?;
-        if is_missing { keys } else { Ok(()) }
+        let keys = if has_keys { Ok(()) } else { keys };
+        merge_waits(keys, PreparedBackupEntry::check(&facts).await)
+    }
+}
+
+/// Both awaited objects in one report. A failure comes before a wait.
+fn merge_waits(keys: Result<()>, entry: Result<()>) -> Result<()> {
+    match (keys, entry) {
+        (Err(Error::NotReady { after, why: keys }), Err(Error::NotReady { why: entry, .. })) => {
+            Err(Error::not_ready(after, format!("{entry}; {keys}")))
+        }
+        (Err(Error::NotReady { .. }), Err(failure)) => Err(failure),
+        (keys, entry) => keys.and(entry),
     }
 }
 
@@ -214,6 +226,22 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// The user learns of each missing object, and a failure is not hidden by a wait.
+    #[test]
+    fn the_report_names_each_awaited_object() {
+        let wait = |why: &str| Err(Error::not_ready(Duration::from_secs(1), why));
+        let text = |merged: Result<()>| merged.map_err(|error| error.to_string());
+        assert_eq!(text(merge_waits(Ok(()), Ok(()))), Ok(()));
+        let both = text(merge_waits(wait("no keys"), wait("no entry"))).unwrap_err();
+        assert!(both.contains("no keys") && both.contains("no entry"), "{both}");
+        let is_wait = |merged: Result<()>| matches!(merged, Err(Error::NotReady { .. }));
+        assert!(is_wait(merge_waits(wait("no keys"), wait("no entry"))));
+        assert!(is_wait(merge_waits(wait("no keys"), Ok(()))));
+        assert!(is_wait(merge_waits(Ok(()), wait("no entry"))));
+        let failed = merge_waits(wait("no keys"), Err(Error::transient("no answer")));
+        assert!(matches!(failed, Err(Error::Transient(_))), "{failed:?}");
+    }
 
     /// The keys of a shoot leave the seed for a valid grant alone.
     #[test]

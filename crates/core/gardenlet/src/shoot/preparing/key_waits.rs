@@ -1,6 +1,6 @@
-//! The waits of preparations for the keys of the source. A source makes the keys within seconds of the grant,
-//! or makes no keys, because a setting of the source is off. The controller repeats the attempt, so that no
-//! wait holds a worker. After a restart each wait begins again.
+//! The waits of preparations for the keys of the source and for the BackupEntry. A source makes the keys
+//! within seconds of the grant, or makes no keys, because a setting of the source is off. The controller
+//! repeats the attempt, so that no wait holds a worker. After a restart each wait begins again.
 
 use std::{
     collections::BTreeMap,

@@ -4,7 +4,7 @@
 //! | file | content |
 //! |---|---|
 //! | `controller` | runs the flow and reports condition `Prepared`, or issues the keys in the source |
-//! | `key_waits` | the waits for the keys of the source |
+//! | `key_waits` | the waits for the keys of the source and for the BackupEntry |
 //! | `listed` | the shoots for which the gate in front of etcd may admit a destination |
 //! | `removal` | removes a prepared namespace when the grant has ended, also without the Shoot |
 //! | `report` | condition `Prepared` |

@@ -20,8 +20,8 @@ pub(super) fn prepared(seed: &str, failure: Option<&str>, now: Time) -> Conditio
         None => (
             "PartsMissing",
             format!(
-                "Seed {seed} has prepared the namespace and the Secrets of an API server. This version prepares no further part ({MISSING_PARTS}): a move without \
-                 downtime of the API does not exist yet."
+                "Seed {seed} has prepared the namespace and the Secrets of an API server, and a BackupEntry names the place for backups. \
+                 This version prepares no further part ({MISSING_PARTS}): a move without downtime of the API does not exist yet."
             ),
         ),
         Some(error) => (
