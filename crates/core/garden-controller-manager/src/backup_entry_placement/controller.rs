@@ -20,7 +20,7 @@ use kube::{
         watcher,
     },
 };
-use placement::names;
+use placement::{entry_of_preparation, names};
 use runtime::{
     Error, Result,
     client::Cluster,
@@ -61,6 +61,10 @@ pub(super) async fn run(context: Context) {
     let controller = context.shoots.controller(wakes);
     let entries: Api<PartialObjectMeta<BackupEntry>> = context.garden.all();
     let controller = controller.watches(entries, watcher::Config::default(), |entry| {
+        // The destination of a preparation writes the status of the entry at any rate.
+        if entry_of_preparation(entry.metadata.name.as_deref()?).is_some() {
+            return None;
+        }
         let namespace = entry.namespace()?;
         let owner = entry
             .owner_references()

@@ -1,8 +1,8 @@
 //! The BackupEntry of a preparation: pure decisions.
 //!
-//! The entry names the bucket of the destination, and the epoch of the residency that would follow. Each grant
-//! has an entry of its own. No restore reads the entry: the data of an epoch are in the shoot's own entry, or
-//! in the bucket that the Shoot records.
+//! The entry names the bucket of the destination, and the epoch of the residency that would follow. Each
+//! grant has an entry of its own. No restore reads the entry: the data of an epoch are in the shoot's own
+//! entry, or in the bucket that the Shoot records.
 
 use api::{
     constants::BACKUP_ENTRY_ASSIGNED_IN_EPOCH,
@@ -47,8 +47,8 @@ pub(super) fn is_of_preparation(shoot: &Shoot, own_name: &str, entry: &BackupEnt
 }
 
 /// The entry for this grant. `destination`: the Seed that the grant names. `None` without a bucket of that
-/// Seed, or with a Seed in deletion. The entry has no finalizer: it names no backup, and a destination that is
-/// dead cannot keep the entry.
+/// Seed, or with a Seed in deletion. The entry has no finalizer, because the entry names no backup, and a
+/// dead destination must not keep the entry.
 #[must_use]
 pub(super) fn wanted_entry(
     shoot: &Shoot,

@@ -1,4 +1,5 @@
-//! The BackupEntry of a preparation: the destination writes the status alone, and further seeds write nothing.
+//! The BackupEntry of a preparation: the destination writes the status alone, and further seeds write
+//! nothing.
 
 use api::{
     constants::{
