@@ -374,7 +374,7 @@ impl Preparing {
             let status = shoot.status.unwrap_or_default();
             let conditions = status.live_migration.unwrap_or_default().conditions;
             let found = find_condition(&conditions, PREPARED).cloned();
-            let found = found.filter(|found| holds(found));
+            let found = found.filter(&holds);
             found.ok_or_else(|| format!("{conditions:?}"))
         })
         .await

@@ -42,7 +42,7 @@
 //! | `lost_seed` | the report of entries in deletion that wait for a lost seed |
 //! | `prepared_entry` | the next write to the BackupEntry of a preparation |
 //! | `preparation` | watches, reads and writes of that entry |
-//! | `controller` | watches, reads and writes of the other entries |
+//! | `controller` | watches, reads and writes of the own and the source entry |
 
 mod bucket;
 mod controller;

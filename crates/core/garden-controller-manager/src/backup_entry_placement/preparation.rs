@@ -63,7 +63,7 @@ pub(super) async fn run(context: Context) {
     entries.run_beside(running).await;
 }
 
-/// A grant, the end of a grant, and no other change of a Shoot.
+/// A grant, the end of a grant, and no further change of a Shoot.
 fn wakes(shoot: &Shoot) -> Option<u64> {
     let status = shoot.status.as_ref();
     let granted = preparation(shoot).map(|granted| {
@@ -200,7 +200,7 @@ async fn remove(entries: &Api<BackupEntry>, name: &str) -> Result<bool> {
         return Ok(true);
     };
     if found.metadata.deletion_timestamp.is_some() {
-        // The finalizer of a former version, which would wait for the seed. The entry names no backup.
+        // A former version has set the finalizer, and would wait for the seed. The entry names no backup.
         finalizer::try_remove(entries, &found, GARDENER).await?;
         return Ok(false);
     }

@@ -1,7 +1,7 @@
 //! The BackupEntry of a preparation: pure decisions.
 //!
-//! The entry names the bucket of the destination, and the epoch of the residency that would follow. Each
-//! grant has an entry of its own. No restore reads the entry: the data of an epoch are in the shoot's own
+//! The entry names the bucket of the destination, and the epoch of the residency that would follow. Two
+//! grants have two entries. No restore reads an entry of a grant: the data of an epoch are in the shoot's own
 //! entry, or in the bucket that the Shoot records.
 
 use api::{
@@ -17,7 +17,7 @@ use super::entries::{entry, is_owned};
 /// The next write to the entry of a valid grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreparedEntryStep {
-    /// The entry is as it must be.
+    /// The entry agrees with the grant.
     Keep,
     /// The entry does not exist, and must be created.
     Create,
@@ -31,7 +31,7 @@ pub(super) fn grant(shoot: &Shoot, now: Timestamp) -> Option<&MigrationPreparati
     preparation(shoot).filter(|granted| granted.expiry.0 > now)
 }
 
-/// The name of the shoot's own entry, which is a part of the names of the entries of preparations.
+/// The name of the shoot's own entry. The names of the entries of preparations end with this name.
 #[must_use]
 pub(super) fn own_name(shoot: &Shoot) -> Option<String> {
     let status = shoot.status.as_ref()?;
@@ -169,7 +169,8 @@ mod tests {
         }
     }
 
-    /// A planted entry could name the bucket of a further seed, whose credentials the destination would read.
+    /// A planted entry could name the bucket of a further seed, and the destination would read the
+    /// credentials of that bucket.
     #[test]
     fn an_entry_that_disagrees_with_the_grant_is_removed() {
         let (shoot, wanted) = (granted(), wanted());

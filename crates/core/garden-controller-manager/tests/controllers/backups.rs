@@ -316,7 +316,7 @@ pub async fn of_a_preparation_follow_the_grant(garden: &Garden) {
 }
 
 /// An older version of the garden let seeds create entries, and a destination reads the credentials of the
-/// bucket that its entry names.
+/// bucket that the entry names.
 pub async fn of_a_preparation_are_in_the_bucket_of_the_destination(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);

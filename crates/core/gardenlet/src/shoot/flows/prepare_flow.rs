@@ -3,8 +3,8 @@
 //!
 //! The source serves, so no task starts a second writer: the flow starts no etcd, and changes no external
 //! system. This version prepares the namespace and the Secrets of an API server. The controller also waits
-//! for the BackupEntry of the preparation, which no task changes. A live move, which needs more parts, does
-//! not exist yet.
+//! for the BackupEntry of the preparation: no task changes the entry. A live move, which needs more parts,
+//! does not exist yet.
 
 use std::time::Duration;
 

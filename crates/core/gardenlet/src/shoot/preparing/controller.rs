@@ -199,7 +199,7 @@ impl ShootPreparations {
     }
 }
 
-/// Both awaited objects in one report. A failure comes before a wait.
+/// Both awaited objects in a single report. A failure comes before a wait.
 fn merge_waits(keys: Result<()>, entry: Result<()>) -> Result<()> {
     match (keys, entry) {
         (Err(Error::NotReady { after, why: keys }), Err(Error::NotReady { why: entry, .. })) => {
