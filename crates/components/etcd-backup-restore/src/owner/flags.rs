@@ -261,19 +261,22 @@ impl Room {
             0
         };
         let fit = fit - events;
-        if fit < wanted.saturating_add(prepared) {
-            tracing::warn!(
-                wanted,
-                prepared,
-                fit,
-                "the limit of open files allows fewer connections"
-            );
+        if fit < wanted {
+            tracing::warn!(wanted, fit, "the limit of open files allows fewer connections");
         }
         let etcd = wanted.min(fit);
+        let left = prepared.min(fit - etcd);
+        if left < prepared {
+            tracing::info!(
+                prepared,
+                left,
+                "the limit of open files leaves fewer connections for preparations"
+            );
+        }
         Self {
             etcd,
             events,
-            prepared: prepared.min(fit - etcd),
+            prepared: left,
         }
     }
 }

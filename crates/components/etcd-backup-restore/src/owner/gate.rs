@@ -109,6 +109,8 @@ impl Gate {
                 accepted = listener.accept() => accepted,
                 Some(_) = connections.join_next() => continue,
             };
+            // An ended connection counts until the join, and the place of a preparation is free before.
+            while connections.try_join_next().is_some() {}
             match accepted {
                 Ok((client, _)) if connections.len() < self.present_limit() => {
                     connections.spawn(carry(Abrupt::new(client), self.clone(), permit.clone()));
