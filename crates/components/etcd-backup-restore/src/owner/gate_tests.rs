@@ -64,7 +64,7 @@ impl World {
 
     async fn shows(&self, line: &str) {
         let seen = async {
-            while !self.metrics.text().contains(line) {
+            while !self.metrics.text().lines().any(|shown| shown == line) {
                 sleep(Duration::from_millis(10)).await;
             }
         };

@@ -98,8 +98,33 @@ pub(super) struct ResponseBody {
     /// `None` for a response with a single message.
     stream: Option<ResponseStream>,
     failure: Option<EtcdFailure>,
-    /// Of a request with the certificate of a preparation, held until the end of the response.
-    _place: Option<RequestPlace>,
+    /// Of a request with the certificate of a preparation. The content holds the place, too.
+    place: Option<RequestPlace>,
+}
+
+/// Content that holds the place of its request until h2 has written the content to the socket of the client.
+/// h2 takes a response into its buffer before the client reads, so the body ends earlier.
+struct PlacedContent {
+    content: Bytes,
+    _place: RequestPlace,
+}
+
+impl PlacedContent {
+    fn with_place(content: Bytes, place: &RequestPlace) -> Bytes {
+        if content.is_empty() {
+            return content;
+        }
+        Bytes::from_owner(Self {
+            content,
+            _place: place.clone(),
+        })
+    }
+}
+
+impl AsRef<[u8]> for PlacedContent {
+    fn as_ref(&self) -> &[u8] {
+        &self.content
+    }
 }
 
 /// The responses of a stream.
@@ -140,16 +165,13 @@ impl ResponseBody {
             content: None,
             stream: None,
             failure: None,
-            _place: None,
+            place: None,
         }
     }
 
     /// Holds the place of the request.
     pub(super) fn with_place(self, place: Option<RequestPlace>) -> Self {
-        Self {
-            _place: place,
-            ..self
-        }
+        Self { place, ..self }
     }
 
     pub(super) fn new(content: Incoming, failure: &EtcdFailure) -> Self {
@@ -208,10 +230,16 @@ impl Body for ResponseBody {
         };
         let frame = ready!(Pin::new(incoming).poll_frame(context));
         Poll::Ready(match frame {
-            Some(Ok(frame)) => Some(Ok(match &mut this.stream {
-                Some(stream) => stream.pass(frame, context),
-                None => frame,
-            })),
+            Some(Ok(frame)) => {
+                let frame = match &mut this.stream {
+                    Some(stream) => stream.pass(frame, context),
+                    None => frame,
+                };
+                Some(Ok(match &this.place {
+                    Some(place) => frame.map_data(|content| PlacedContent::with_place(content, place)),
+                    None => frame,
+                }))
+            }
             Some(Err(error)) => Some(Err(match &this.failure {
                 Some(failure) => failure.judge(error),
                 None => error.into(),

@@ -78,6 +78,10 @@ impl ClientCertVerifier for ClientVerifier {
         match self.inner.verify_client_cert(certificate, others, now) {
             // etcd itself would accept such a certificate of a preparation.
             Ok(_) if is_prepared(certificate) => {
+                tracing::warn!(
+                    "the gate refuses a client whose certificate has an organizational unit and the usage of clients: \
+                     issue the certificate without the unit"
+                );
                 Err(Error::InvalidCertificate(CertificateError::InvalidPurpose))
             }
             Err(_) if self.has_usage_of_servers(certificate, others, now) && is_prepared(certificate) => {

@@ -42,10 +42,16 @@ impl ClientConnection {
         if request.method() == Method::CONNECT {
             return Ok(refusal(StatusCode::METHOD_NOT_ALLOWED));
         }
+        // h2 cannot send such a request to etcd, and the failure would end the connection.
+        if request.uri().authority().is_none() {
+            return Ok(refusal(StatusCode::BAD_REQUEST));
+        }
         let is_grpc = is_grpc(&request);
-        let place = match self.admit(&request) {
+        let share = self.share.as_ref();
+        // `None` for a process of this seed.
+        let place = match share.map(|share| share.admit_request(&request)).transpose() {
             Ok(place) => place,
-            Err(refused) => return Ok(prepared_refusal(refused, is_grpc)),
+            Err(refused) => return Ok(self.refuse(refused, is_grpc)),
         };
         if request.uri().path() == ENABLE_AUTHENTICATION && self.etcd.tls.etcd.is_some() {
             let why = "the gate does not pass the identity of clients on: etcd cannot authenticate users";
@@ -64,15 +70,15 @@ impl ClientConnection {
         }
     }
 
-    /// The place of a request of a preparation; `None` for a process of this seed.
-    fn admit(&self, request: &Request<Incoming>) -> Result<Option<RequestPlace>, PreparedRefusal> {
-        let Some(share) = &self.share else {
-            return Ok(None);
-        };
-        let admitted = share.admit_request(request);
-        admitted
-            .map(Some)
-            .inspect_err(|refused| self.metrics.prepared_request_refused(*refused))
+    /// The answer to a request of a preparation that the share refuses.
+    fn refuse(&self, refused: PreparedRefusal, is_grpc: bool) -> Response<ResponseBody> {
+        self.metrics.prepared_request_refused(refused);
+        if is_grpc {
+            let (code, message) = refused.grpc_status();
+            grpc_status(code, message)
+        } else {
+            refusal(refused.http_status())
+        }
     }
 
     /// The write goes on where the client gives up: etcd may have begun with the write.
@@ -101,6 +107,12 @@ impl ClientConnection {
         place: Option<RequestPlace>,
     ) -> Result<Response<ResponseBody>, Failure> {
         let open = self.traffic.admit().await?;
+        // A request that was held, and was given up, is no hash.
+        if let Some(share) = &self.share
+            && let Err(refused) = share.admit_hash(&request)
+        {
+            return Ok(self.refuse(refused, is_grpc(&request)));
+        }
         let response = until(open.end(), self.etcd.send(request.map(RequestBody::new))).await?;
         Ok(self.passed(response, place))
     }
@@ -168,15 +180,6 @@ fn grpc_status(code: &'static str, message: &'static str) -> Response<ResponseBo
     headers.insert("grpc-status", HeaderValue::from_static(code));
     headers.insert("grpc-message", HeaderValue::from_static(message));
     response
-}
-
-fn prepared_refusal(refused: PreparedRefusal, is_grpc: bool) -> Response<ResponseBody> {
-    if is_grpc {
-        let (code, message) = refused.grpc_status();
-        grpc_status(code, message)
-    } else {
-        refusal(refused.http_status())
-    }
 }
 
 fn refusal(status: StatusCode) -> Response<ResponseBody> {

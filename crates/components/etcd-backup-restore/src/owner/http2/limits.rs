@@ -32,8 +32,9 @@ pub(super) static OWN: ConnectionLimits = ConnectionLimits {
     shared_window: 32 << 20,
 };
 
-/// Of a preparation: all connections of the share together take at most 1 GiB in the default share. Up to
-/// three streams that stand still do not stop the other streams of the connection.
+/// Of a preparation: the windows of all connections of the default share take at most 1 GiB, and the buffers
+/// before the sockets 0.5 GiB. Up to three streams that stand still do not stop the other streams of the
+/// connection.
 pub(super) static PREPARED: ConnectionLimits = ConnectionLimits {
     streams: 1_000,
     window: 256 << 10,

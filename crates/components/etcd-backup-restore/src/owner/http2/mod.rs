@@ -128,11 +128,15 @@ impl Http2Proxy {
         let client = PermittedSocket::new(client, permit, &end);
         match &configs.clients {
             Some(acceptor) => {
-                let client = timeout(HANDSHAKE, acceptor.accept(client)).await??;
+                let accepted = timeout(HANDSHAKE, acceptor.accept(client)).await?;
+                let client = accepted.inspect_err(|error| {
+                    tracing::debug!(%error, "a TLS handshake of a client has failed");
+                })?;
                 let prepared = self.prepared.admit(client.get_ref().1.peer_certificates())?;
                 let Some(prepared) = prepared else {
                     return self.serve_http2(client, configs, permit, &end, None).await;
                 };
+                // Each write towards etcd checks both rights, and the guard checks the list before each step.
                 let (both, share) = (permit.and(prepared.permit()), Some(prepared.share().clone()));
                 let serving = Box::pin(self.serve_http2(client, configs, &both, &end, share));
                 prepared.permit().guard(serving).await.map_err(io::Error::other)?

@@ -23,6 +23,9 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// Serial numbers in a list. A shoot has one grant at a time.
 const MOST: usize = 16;
 
+/// Digits of the longest serial number: 20 bytes, and a byte for the sign.
+const SERIAL_DIGITS: usize = 42;
+
 /// The longest validity of a list, whatever the sender asks for.
 const LONGEST_VALIDITY: Duration = Duration::from_secs(5 * 60);
 
@@ -49,6 +52,14 @@ impl ClientCertificate {
         }
         Some(Self::Prepared(serial))
     }
+}
+
+/// Whether [`ClientCertificate::read`] may return this serial number.
+fn is_serial(serial: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (2..=SERIAL_DIGITS).contains(&serial.len())
+        && serial.len().is_multiple_of(2)
+        && serial.bytes().all(is_digit)
 }
 
 /// The serial numbers that the gate admits, each with a right that ends with the list.
@@ -101,6 +112,13 @@ impl PreparedClients {
             );
             return Err(Error::new(Class::Configuration, what));
         }
+        if !list.clients.iter().all(|client| is_serial(&client.serial)) {
+            let what = format!(
+                "a serial number is listed for the gate that no certificate has: write the bytes as pairs of digits and \
+                 letters a to f, at most {SERIAL_DIGITS}"
+            );
+            return Err(Error::new(Class::Configuration, what));
+        }
         let validity = Duration::from_millis(list.valid_for_milliseconds).min(LONGEST_VALIDITY);
         let rights = list.clients.iter().filter_map(|client| {
             let left = Duration::try_from(client.expiry.duration_since(now));
@@ -140,7 +158,10 @@ impl PreparedClients {
         let serial = match ClientCertificate::read(chain) {
             Some(ClientCertificate::Own) => return Ok(None),
             Some(ClientCertificate::Prepared(serial)) => serial,
-            None => return Err(self.refuse("unknown")),
+            None => {
+                tracing::warn!("the gate refuses a client whose certificate cannot be read");
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
         };
         let permit = self.admitted().get(&serial).map(Issuer::permit);
         let permit = permit.filter(Permit::is_valid);
@@ -170,6 +191,12 @@ impl PreparedClients {
             "a client with the certificate of a preparation is refused"
         );
         io::ErrorKind::PermissionDenied.into()
+    }
+
+    /// Replaces the clock, before the first list.
+    #[cfg(test)]
+    pub(super) fn use_clock(&mut self, clock: Clock) {
+        self.clock = clock;
     }
 
     fn admitted(&self) -> MutexGuard<'_, BTreeMap<String, Issuer>> {

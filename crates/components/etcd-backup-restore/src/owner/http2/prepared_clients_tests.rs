@@ -152,5 +152,12 @@ fn a_gate_that_cannot_follow_a_list_refuses_the_list() {
     let clients = clients();
     let why = clients.replace(&list(&["00"; MOST + 1]), now()).unwrap_err();
     assert_eq!(why.class, Class::Configuration);
+    let [longest, too_long] = [21, 22].map(|bytes| "4a".repeat(bytes));
+    for serial in ["", "4", "4A0F", "0x4a", "4a 0", "4a0", "4g", too_long.as_str()] {
+        let why = clients.replace(&list(&["00", serial]), now()).unwrap_err();
+        assert_eq!(why.class, Class::Configuration, "{serial}");
+        assert!(why.to_string().contains("no certificate has"), "{why}");
+    }
     assert!(clients.admitted().is_empty());
+    assert_eq!(clients.replace(&list(&[longest.as_str()]), now()).unwrap(), 1);
 }

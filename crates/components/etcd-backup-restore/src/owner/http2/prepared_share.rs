@@ -31,16 +31,77 @@ const FOLLOWER_METHODS: [&str; 3] = [
 /// etcd answers no write during a hash.
 const HISTORY_HASH: &str = "/etcdserverpb.Maintenance/HashKV";
 
-/// Time between two hashes for preparations, from start to start: etcd completes a hash without its client.
-const HASH_INTERVAL: Duration = Duration::from_secs(60);
+/// Further methods of etcd 3.5 and 3.6, by service. A method that is in no list has the answer of an etcd
+/// without the method: clients then fall back to a former method.
+const FORBIDDEN_METHODS: [(&str, &[&str]); 7] = [
+    ("etcdserverpb.KV", &["Put", "DeleteRange"]),
+    ("etcdserverpb.Lease", &["LeaseRevoke", "LeaseKeepAlive"]),
+    (
+        "etcdserverpb.Cluster",
+        &[
+            "MemberAdd",
+            "MemberRemove",
+            "MemberUpdate",
+            "MemberList",
+            "MemberPromote",
+        ],
+    ),
+    (
+        "etcdserverpb.Maintenance",
+        &[
+            "Alarm",
+            "Defragment",
+            "Hash",
+            "Snapshot",
+            "MoveLeader",
+            "Downgrade",
+        ],
+    ),
+    (
+        "etcdserverpb.Auth",
+        &[
+            "AuthEnable",
+            "AuthDisable",
+            "AuthStatus",
+            "Authenticate",
+            "UserAdd",
+            "UserGet",
+            "UserList",
+            "UserDelete",
+            "UserChangePassword",
+            "UserGrantRole",
+            "UserRevokeRole",
+            "RoleAdd",
+            "RoleGet",
+            "RoleList",
+            "RoleDelete",
+            "RoleGrantPermission",
+            "RoleRevokePermission",
+        ],
+    ),
+    ("v3lockpb.Lock", &["Lock", "Unlock"]),
+    (
+        "v3electionpb.Election",
+        &["Campaign", "Proclaim", "Leader", "Observe", "Resign"],
+    ),
+];
+
+fn is_forbidden(path: &str) -> bool {
+    let path = path.strip_prefix('/').unwrap_or_default();
+    let named = path.split_once('/').unwrap_or_default();
+    FORBIDDEN_METHODS
+        .iter()
+        .any(|(service, methods)| *service == named.0 && methods.contains(&named.1))
+}
 
 /// The bounds of all connections with certificates of preparations together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedLimits {
     /// Connections at a time; more are refused. kube-apiserver has a connection for each kind of objects.
     pub connections: usize,
-    /// Requests and streams at a time; more are answered with `RESOURCE_EXHAUSTED`. etcd refuses the writes
-    /// of all clients while 5,000 entries of the log wait.
+    /// Requests and streams at a time whose client waits, writes that etcd has not answered, and responses
+    /// that no client has read; more are answered with `RESOURCE_EXHAUSTED`. etcd refuses the writes of all
+    /// clients while 5,000 entries of the log wait.
     pub requests: usize,
 }
 
@@ -63,8 +124,10 @@ impl Default for PreparedLimits {
 /// Why the gate refuses a request of a preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreparedRefusal {
-    /// The method is not allowed.
+    /// The method of etcd is not allowed.
     Method,
+    /// The gate does not know the method.
+    UnknownMethod,
     /// All requests of the share are under way.
     Share,
     /// The last hash of the history began less than a minute ago.
@@ -72,11 +135,18 @@ pub enum PreparedRefusal {
 }
 
 impl PreparedRefusal {
+    /// Time between two hashes for preparations, from start to start: etcd completes a hash without its
+    /// client.
+    pub const HASH_INTERVAL: Duration = Duration::from_secs(60);
+    /// The message of [`Self::Hash`], by which a follower knows the refusal.
+    pub const HASH_MESSAGE: &'static str =
+        "the gate in front of etcd passes one hash a minute with the certificate of a preparation";
+
     /// The value of label `reason` in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Method => "method",
+            Self::Method | Self::UnknownMethod => "method",
             Self::Share => "share",
             Self::Hash => "hash",
         }
@@ -86,34 +156,37 @@ impl PreparedRefusal {
     pub(super) fn grpc_status(self) -> (&'static str, &'static str) {
         const PERMISSION_DENIED: &str = "7";
         const RESOURCE_EXHAUSTED: &str = "8";
+        const UNIMPLEMENTED: &str = "12";
         match self {
             Self::Method => (
                 PERMISSION_DENIED,
                 "the gate in front of etcd refuses this method for the certificate of a preparation",
+            ),
+            Self::UnknownMethod => (
+                UNIMPLEMENTED,
+                "the gate in front of etcd does not know this method, and refuses the method for the certificate of a \
+                 preparation",
             ),
             Self::Share => (
                 RESOURCE_EXHAUSTED,
                 "the gate in front of etcd has no place for a further request with the certificate of a preparation \
                  (--gate-max-prepared-requests)",
             ),
-            Self::Hash => (
-                RESOURCE_EXHAUSTED,
-                "the gate in front of etcd passes one hash a minute with the certificate of a preparation",
-            ),
+            Self::Hash => (RESOURCE_EXHAUSTED, Self::HASH_MESSAGE),
         }
     }
 
     /// The answer to a request without gRPC.
     pub(super) fn http_status(self) -> StatusCode {
         match self {
-            Self::Method => StatusCode::FORBIDDEN,
+            Self::Method | Self::UnknownMethod => StatusCode::FORBIDDEN,
             Self::Share | Self::Hash => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 }
 
-/// The place of a request, free when the last clone is dropped: after etcd's answer and after the end of the
-/// response.
+/// The place of a request, free when the last clone is dropped: after etcd's answer, and after the socket of
+/// the client has taken the response.
 pub(super) type RequestPlace = Arc<OwnedSemaphorePermit>;
 
 /// The share of a gate.
@@ -150,29 +223,33 @@ impl PreparedShare {
         self.connections.clone().try_acquire_owned().ok()
     }
 
-    /// The place of a request, if the gate may pass the request to etcd.
+    /// The place of a request, if the method is allowed.
     pub(super) fn admit_request<B>(&self, request: &Request<B>) -> Result<RequestPlace, PreparedRefusal> {
         let path = request.uri().path();
-        let is_allowed = API_SERVER_METHODS.contains(&path) || FOLLOWER_METHODS.contains(&path);
-        if request.method() != Method::POST || !is_allowed {
+        if request.method() != Method::POST || is_forbidden(path) {
             return Err(PreparedRefusal::Method);
         }
-        let place = self.requests.clone().try_acquire_owned();
-        let place = place.map_err(|_| PreparedRefusal::Share)?;
-        if path == HISTORY_HASH && !self.begin_hash() {
-            return Err(PreparedRefusal::Hash);
+        if !API_SERVER_METHODS.contains(&path) && !FOLLOWER_METHODS.contains(&path) {
+            return Err(PreparedRefusal::UnknownMethod);
         }
-        Ok(Arc::new(place))
+        let place = self.requests.clone().try_acquire_owned();
+        place.map(Arc::new).map_err(|_| PreparedRefusal::Share)
     }
 
-    /// Whether a hash may begin now. Records the begin.
-    fn begin_hash(&self) -> bool {
-        let mut last = self.last_hash.lock().unwrap_or_else(PoisonError::into_inner);
-        let may_begin = last.is_none_or(|begun| begun.elapsed() >= HASH_INTERVAL);
-        if may_begin {
-            *last = Some(Instant::now());
+    /// Records the begin of a hash, where the request asks for a hash. The gate sends the request now.
+    ///
+    /// # Errors
+    /// The last hash began less than a minute ago.
+    pub(super) fn admit_hash<B>(&self, request: &Request<B>) -> Result<(), PreparedRefusal> {
+        if request.uri().path() != HISTORY_HASH {
+            return Ok(());
         }
-        may_begin
+        let mut last = self.last_hash.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|begun| begun.elapsed() < PreparedRefusal::HASH_INTERVAL) {
+            return Err(PreparedRefusal::Hash);
+        }
+        *last = Some(Instant::now());
+        Ok(())
     }
 }
 

@@ -17,7 +17,7 @@ fn post(path: &str) -> Request<()> {
     Request::post(format!("http://etcd{path}")).body(()).unwrap()
 }
 
-/// A method that a later version of etcd adds is refused, too.
+/// A method that a later version of etcd adds is refused, too, with the answer of an etcd without the method.
 #[test]
 fn a_preparation_uses_the_methods_of_an_api_server_and_of_a_follower_alone() {
     let share = share(1);
@@ -54,9 +54,17 @@ fn a_preparation_uses_the_methods_of_an_api_server_and_of_a_follower_alone() {
         "/etcdserverpb.Auth/AuthEnable",
         "/etcdserverpb.Auth/Authenticate",
         "/etcdserverpb.Auth/UserAdd",
-        "/etcdserverpb.Novelty/Novelty",
         "/v3lockpb.Lock/Lock",
         "/v3electionpb.Election/Campaign",
+    ] {
+        let refused = share.admit_request(&post(path)).err();
+        assert_eq!(refused, Some(PreparedRefusal::Method), "{path}");
+    }
+    for path in [
+        "/etcdserverpb.KV/RangeStream",
+        "/etcdserverpb.Novelty/Novelty",
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/Watch",
         "/v3/kv/put",
         "/etcdserverpb.KV/range",
         "/etcdserverpb.KV/Range/",
@@ -65,7 +73,7 @@ fn a_preparation_uses_the_methods_of_an_api_server_and_of_a_follower_alone() {
         "/",
     ] {
         let refused = share.admit_request(&post(path)).err();
-        assert_eq!(refused, Some(PreparedRefusal::Method), "{path}");
+        assert_eq!(refused, Some(PreparedRefusal::UnknownMethod), "{path}");
     }
     for path in ["/health", "/version", "/metrics", RANGE] {
         let get = Request::get(format!("http://etcd{path}")).body(()).unwrap();
@@ -109,10 +117,19 @@ fn connections_are_counted_while_open() {
 #[tokio::test(start_paused = true)]
 async fn a_hash_begins_once_a_minute() {
     let share = share(1);
-    let hash = || share.admit_request(&post(HISTORY_HASH)).err();
+    let hash_by = |path: &str| {
+        let place = share.admit_request(&post(path))?;
+        let admitted = share.admit_hash(&post(path));
+        drop(place);
+        admitted
+    };
+    let hash = || hash_by(HISTORY_HASH).err();
     assert_eq!(hash(), None);
-    advance(HASH_INTERVAL.saturating_sub(Duration::from_millis(1))).await;
+    assert_eq!(hash_by(RANGE), Ok(()));
+    advance(PreparedRefusal::HASH_INTERVAL.saturating_sub(Duration::from_millis(1))).await;
     assert_eq!(hash(), Some(PreparedRefusal::Hash));
+    let with_query = format!("{HISTORY_HASH}?a");
+    assert_eq!(hash_by(&with_query), Err(PreparedRefusal::Hash));
     assert!(share.admit_request(&post(RANGE)).is_ok());
     advance(Duration::from_millis(1)).await;
     // A hash without a place does not begin, and counts not as the last hash.

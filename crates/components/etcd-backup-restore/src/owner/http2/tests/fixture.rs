@@ -134,11 +134,21 @@ async fn serve(
     }
 }
 
+/// A clock, and the seconds for which the machine was suspended.
+fn suspendable_clock() -> (Clock, Arc<AtomicU64>) {
+    let suspended = Arc::<AtomicU64>::default();
+    let seconds = suspended.clone();
+    let clock = Clock::with_suspension(move || Duration::from_secs(seconds.load(Ordering::SeqCst)));
+    (clock, suspended)
+}
+
 /// A gate before a played etcd.
 pub(super) struct World {
     pub(super) issuer: Issuer,
-    /// Seconds for which the machine was suspended.
+    /// Seconds for which the machine was suspended, by the clock of the permit.
     suspended: Arc<AtomicU64>,
+    /// The same by the clock of the list of preparations.
+    list_suspended: Arc<AtomicU64>,
     pub(super) etcd: PlayedEtcd,
     pub(super) address: SocketAddr,
     pub(super) traffic: Arc<GateTraffic>,
@@ -167,7 +177,9 @@ impl World {
         limits: PreparedLimits,
     ) -> Self {
         let metrics = Arc::<Metrics>::default();
-        let proxy = Http2Proxy::new(target, tls, limits, metrics.gate()).unwrap();
+        let mut proxy = Http2Proxy::new(target, tls, limits, metrics.gate()).unwrap();
+        let (list_clock, list_suspended) = suspendable_clock();
+        Arc::get_mut(&mut proxy.prepared).unwrap().use_clock(list_clock);
         let (traffic, prepared) = (proxy.traffic(), proxy.prepared_clients());
         let gate = Gate {
             listen: "127.0.0.1:0".parse().unwrap(),
@@ -176,9 +188,7 @@ impl World {
             http2: Some(Arc::new(proxy)),
             metrics: metrics.gate(),
         };
-        let suspended = Arc::<AtomicU64>::default();
-        let seconds = suspended.clone();
-        let clock = Clock::with_suspension(move || Duration::from_secs(seconds.load(Ordering::SeqCst)));
+        let (clock, suspended) = suspendable_clock();
         let until = clock.now() + HOUR;
         let issuer = Issuer::new("a test", clock, until);
         let listener = gate.bind().await.unwrap();
@@ -189,6 +199,7 @@ impl World {
         Self {
             issuer,
             suspended,
+            list_suspended,
             etcd,
             address,
             traffic,
@@ -202,13 +213,19 @@ impl World {
         self.suspended.store(3600, Ordering::SeqCst);
     }
 
+    /// The list of preparations ends, and no timer knows of the end.
+    pub(super) fn suspend_list(&self) {
+        self.list_suspended.store(3600, Ordering::SeqCst);
+    }
+
     pub(super) async fn client(&self) -> Client {
         Client::over(TcpStream::connect(self.address).await.unwrap()).await
     }
 
+    /// Waits for a whole line of the metrics.
     pub(super) async fn shows(&self, line: &str) {
         let seen = async {
-            while !self.metrics.text().contains(line) {
+            while !self.metrics.text().lines().any(|shown| shown == line) {
                 sleep(Duration::from_millis(10)).await;
             }
         };
@@ -237,6 +254,13 @@ impl Client {
         let mut builder = h2::client::Builder::new();
         // The budget of h2 for small frames grows with this window.
         builder.initial_connection_window_size(16 << 20);
+        Self::with_builder(&builder, stream).await
+    }
+
+    pub(super) async fn with_builder<S>(builder: &h2::client::Builder, stream: S) -> Self
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
         let (sender, serving) = builder.handshake(stream).await.unwrap();
         let mut connection = JoinSet::new();
         connection.spawn(serving);

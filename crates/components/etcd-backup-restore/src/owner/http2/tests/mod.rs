@@ -3,6 +3,7 @@
 
 mod cuts;
 mod fixture;
+mod pausing;
 mod permits;
 mod pings;
 mod prepared;

@@ -1,6 +1,7 @@
 //! Certificates of preparations, with TLS.
 
 use super::fixture::{Client, PlayedEtcd, RANGE, TXN, World, in_time, read};
+use super::pausing::{PausingStream, ReadSwitch};
 use super::tls::{
     client_config, connect, gate_paths, is_refused, tls_before, write_certificates, write_leaf,
 };
@@ -75,6 +76,19 @@ impl Gated {
         Client::over(connect(self.world.address, config).await.unwrap()).await
     }
 
+    /// A client of the preparation whose reads stop and resume by the switch. No window stops the gate.
+    pub(super) async fn pausing_client(&self) -> (Client, ReadSwitch) {
+        let config = client_config(&self.own, Some(&self.prepared));
+        let stream = connect(self.world.address, config).await.unwrap();
+        let switch = ReadSwitch::default();
+        let mut builder = h2::client::Builder::new();
+        builder
+            .initial_window_size(1 << 30)
+            .initial_connection_window_size(1 << 30);
+        let client = Client::with_builder(&builder, PausingStream::new(stream, &switch)).await;
+        (client, switch)
+    }
+
     /// The client of the preparation gets no byte of HTTP/2.
     pub(super) async fn assert_refused(&mut self) {
         let config = client_config(&self.own, Some(&self.prepared));
@@ -133,4 +147,23 @@ async fn a_client_of_a_preparation_is_cut_with_the_permit_of_the_gate() {
     gated.world.issuer.end("epoch 2 has begun");
     prepared.end().await.unwrap_err();
     gated.world.shows("etcdbr_gate_prepared_connections 0").await;
+}
+
+/// Timers do not run during a suspension; the clock is read before each step of the connection.
+#[tokio::test]
+async fn after_a_suspension_the_list_admits_no_request_of_a_preparation_and_no_answer() {
+    let mut gated = Gated::start().await;
+    gated.list(&["4a0f"]);
+    let (own, mut prepared) = (gated.own_client().await, gated.prepared_client().await);
+    let asked = prepared.call(TXN).await;
+    let arrived = gated.world.etcd.next().await;
+    gated.world.suspend_list();
+    let late = prepared.call(TXN).await;
+    arrived.answer(b"late");
+    in_time(asked.response).await.unwrap_err();
+    in_time(late.response).await.unwrap_err();
+    prepared.end().await.unwrap_err();
+    gated.world.shows("etcdbr_gate_prepared_connections 0").await;
+    gated.assert_refused().await;
+    gated.assert_served(&own).await;
 }

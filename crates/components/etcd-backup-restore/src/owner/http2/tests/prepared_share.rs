@@ -1,9 +1,14 @@
 //! The methods and the places of clients with certificates of preparations.
 
-use super::fixture::{Client, PUT, RANGE, TXN, WATCH, in_time, read, trailers};
+use super::fixture::{Client, PUT, RANGE, TXN, WATCH, in_time, read, send_until_stopped, trailers};
 use super::prepared::Gated;
 use crate::owner::PreparedLimits;
+use bytes::Bytes;
 use http::{Request, StatusCode};
+
+const HASH: &str = "/etcdserverpb.Maintenance/HashKV";
+/// Bytes of an answer, less than the gate takes before the client reads.
+const ANSWER: usize = 100 << 10;
 
 const SMALL: PreparedLimits = PreparedLimits {
     connections: 1,
@@ -41,11 +46,13 @@ async fn the_gate_passes_the_methods_of_a_preparation_alone() {
         assert!(message.contains("refuses this method"), "{path}: {message}");
         assert_eq!(read(response).await.1, "7", "{path}");
     }
+    // A client then falls back to a former method.
+    assert_eq!(status(&prepared, "/etcdserverpb.KV/RangeStream").await, "12");
     let health = Request::get("http://etcd/health").body(()).unwrap();
     let health = in_time(prepared.send(health).await.response).await.unwrap();
     assert_eq!(health.status(), StatusCode::FORBIDDEN);
     assert!(!gated.world.etcd.has_arrived());
-    let line = "etcdbr_gate_prepared_requests_refused_total{reason=\"method\"} 6";
+    let line = "etcdbr_gate_prepared_requests_refused_total{reason=\"method\"} 7";
     gated.world.shows(line).await;
 
     // A process of the seed may use each method.
@@ -109,12 +116,78 @@ async fn requests_of_a_preparation_have_places_until_etcd_has_answered() {
     let arrived = gated.world.etcd.next().await;
     assert_eq!(status(&prepared, RANGE).await, "8");
     messages.send_trailers(trailers("0")).unwrap();
-    watch.body.send_data(bytes::Bytes::new(), true).unwrap();
+    watch.body.send_data(Bytes::new(), true).unwrap();
     let ended = in_time(watch.response).await.unwrap();
     assert_eq!(read(ended).await.1, "0");
     gated.assert_served(&prepared).await;
     arrived.answer(b"answer");
     assert_eq!(read(in_time(read_under_way.response).await.unwrap()).await.1, "0");
     let line = "etcdbr_gate_prepared_requests_refused_total{reason=\"share\"} 3";
+    gated.world.shows(line).await;
+}
+
+/// h2 takes the answers before the client reads. Without a place, the number of such answers would have no
+/// bound.
+#[tokio::test]
+async fn an_answer_has_a_place_until_the_socket_of_the_client_has_taken_the_answer() {
+    let mut gated = Gated::with_limits(64, SMALL).await;
+    gated.list(&["4a0f"]);
+    let (prepared, switch) = gated.pausing_client().await;
+    gated.assert_served(&prepared).await;
+    let mut watch = prepared.ask(WATCH).await;
+    let mut watched = gated.world.etcd.next().await;
+    let mut messages = watched.begin();
+    switch.stop();
+    // The socket is full. The kernel ends the connection unless the client reads within four seconds.
+    send_until_stopped(&mut messages).await;
+    let unread = prepared.call(RANGE).await;
+    let mut arrived = gated.world.etcd.next().await;
+    let mut answer = arrived.begin();
+    answer.send_data(vec![7; ANSWER].into(), false).unwrap();
+    answer.send_trailers(trailers("0")).unwrap();
+    // The gate has time to take the whole answer from etcd.
+    let mut refused = Vec::new();
+    for number in 1..=5 {
+        refused.push(prepared.call(RANGE).await);
+        let line = format!("etcdbr_gate_prepared_requests_refused_total{{reason=\"share\"}} {number}");
+        gated.world.shows(&line).await;
+    }
+    assert!(!gated.world.etcd.has_arrived());
+
+    switch.resume();
+    messages.send_trailers(trailers("0")).unwrap();
+    watch.body.send_data(Bytes::new(), true).unwrap();
+    let (content, code) = read(in_time(unread.response).await.unwrap()).await;
+    assert_eq!((content.len(), &*code), (ANSWER, "0"));
+    assert_eq!(read(in_time(watch.response).await.unwrap()).await.1, "0");
+    for asked in refused {
+        assert_eq!(read(in_time(asked.response).await.unwrap()).await.1, "8");
+    }
+    gated.assert_served(&prepared).await;
+}
+
+#[tokio::test]
+async fn a_hash_that_the_gate_holds_and_the_client_gives_up_is_no_hash_of_the_minute() {
+    let mut gated = Gated::with_limits(64, SMALL).await;
+    gated.list(&["4a0f"]);
+    let prepared = gated.prepared_client().await;
+    gated.world.traffic.hold();
+    let held = prepared.call(HASH).await;
+    gated
+        .world
+        .shows("etcdbr_gate_requests_total{class=\"read\"} 1")
+        .await;
+    drop(held);
+    // The reset has arrived with these requests.
+    assert_eq!(status(&prepared, PUT).await, "7");
+    assert_eq!(status(&prepared, PUT).await, "7");
+    gated.world.traffic.release();
+    let asked = prepared.call(HASH).await;
+    let arrived = gated.world.etcd.next().await;
+    assert_eq!(arrived.request.uri().path(), HASH);
+    assert_eq!(status(&prepared, HASH).await, "8");
+    arrived.answer(b"answer");
+    assert_eq!(read(in_time(asked.response).await.unwrap()).await.0, b"answer");
+    let line = "etcdbr_gate_prepared_requests_refused_total{reason=\"hash\"} 1";
     gated.world.shows(line).await;
 }

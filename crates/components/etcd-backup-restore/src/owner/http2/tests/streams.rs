@@ -331,8 +331,21 @@ async fn headers_that_are_too_large_end_their_request_only() {
         refused.as_ref().is_err() || refused.as_ref().is_ok_and(|refused| refused.status() == 431),
         "{refused:?}"
     );
-    let other = world.client().await;
-    let asked = other.call(PUT).await;
+    let asked = client.call(PUT).await;
+    world.etcd.next().await.answer(b"answer");
+    assert_eq!(read(in_time(asked.response).await.unwrap()).await.0, b"answer");
+}
+
+#[tokio::test]
+async fn a_request_without_an_authority_ends_alone() {
+    let mut world = World::begin().await;
+    let client = world.client().await;
+    // h2 takes the request for one of HTTP/1.1, and sends no `:authority`.
+    let request = Request::post(PUT).body(()).unwrap();
+    let response = in_time(client.send(request).await.response).await.unwrap();
+    assert_eq!(response.status(), 400);
+    assert!(!world.etcd.has_arrived());
+    let asked = client.call(PUT).await;
     world.etcd.next().await.answer(b"answer");
     assert_eq!(read(in_time(asked.response).await.unwrap()).await.0, b"answer");
 }
