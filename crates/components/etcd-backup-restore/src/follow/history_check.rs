@@ -7,6 +7,7 @@ use super::progress::FollowProgress;
 use super::source::{connect, is_final};
 use crate::error::{Class, Error, Result};
 use crate::etcd::{Etcd, EtcdConfig};
+use crate::owner::PreparedRefusal;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -16,6 +17,9 @@ const SHORTEST_PAUSE: Duration = Duration::from_secs(2);
 /// The pause after a hash, as a multiple of the time that etcd took for the hash. etcd answers no write in
 /// that time.
 const PAUSE_PER_HASH: u32 = 20;
+
+/// The obstacle where the gate of the source refuses a hash with the certificate of a preparation.
+const HASH_REFUSED: &str = "the gate of the source passes one hash a minute";
 
 pub(super) struct HistoryCheck<'a> {
     pub(super) source: &'a EtcdConfig,
@@ -31,7 +35,7 @@ impl HistoryCheck<'_> {
         let mut reported = None;
         loop {
             let number = self.progress.requested_check().await;
-            let mut hashing = Duration::ZERO;
+            let (mut hashing, mut refused) = (Duration::ZERO, Duration::ZERO);
             match self.compare(&mut hashing).await {
                 Ok(None) => {
                     self.progress.pass_check(number);
@@ -39,6 +43,7 @@ impl HistoryCheck<'_> {
                 }
                 // A catch-up may take hours.
                 Ok(Some(obstacle)) => {
+                    refused = refusal_pause(obstacle);
                     if reported.replace(obstacle) != Some(obstacle) {
                         tracing::info!(obstacle, "the histories cannot be compared yet");
                     }
@@ -48,7 +53,7 @@ impl HistoryCheck<'_> {
                     tracing::warn!(class = error.class.as_str(), %error, "cannot compare the histories");
                 }
             }
-            sleep(pause(hashing)).await;
+            sleep(pause(hashing).max(refused)).await;
         }
     }
 
@@ -75,6 +80,9 @@ impl HistoryCheck<'_> {
         let here = self.local.history_hash(revision).await?;
         let there = source.history_hash(revision).await;
         *hashing = begun.elapsed();
+        if there.as_ref().is_err_and(is_refused_by_gate) {
+            return Ok(Some(HASH_REFUSED));
+        }
         let (Some(here), Some(there)) = (here, there?) else {
             return Ok(Some(
                 "the source has not reached the revision, or has compacted the revision",
@@ -97,6 +105,21 @@ impl HistoryCheck<'_> {
 
 fn pause(hashing: Duration) -> Duration {
     SHORTEST_PAUSE.max(hashing * PAUSE_PER_HASH)
+}
+
+/// Whether the gate of the source has refused the hash.
+fn is_refused_by_gate(error: &Error) -> bool {
+    error.message.contains(PreparedRefusal::HASH_MESSAGE)
+}
+
+/// The pause after an obstacle. Before the gate passes a further hash, each hash of the local etcd is in
+/// vain.
+fn refusal_pause(obstacle: &str) -> Duration {
+    if obstacle == HASH_REFUSED {
+        PreparedRefusal::HASH_INTERVAL
+    } else {
+        Duration::ZERO
+    }
 }
 
 fn check_size(bytes: u64, max_hashed: u64) -> Result<()> {
