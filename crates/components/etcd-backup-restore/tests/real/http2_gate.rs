@@ -235,7 +235,12 @@ impl SecureEtcd {
 
     /// A gate in front of this etcd.
     pub fn gate(&self, is_http2: bool) -> Gate {
-        let metrics = Metrics::default().gate();
+        self.measured_gate(is_http2, &Metrics::default())
+    }
+
+    /// As [`Self::gate`], with measurements that the test reads.
+    pub fn measured_gate(&self, is_http2: bool, metrics: &Metrics) -> Gate {
+        let metrics = metrics.gate();
         let target = ([127, 0, 0, 1], self.port).into();
         let (paths, limits) = (self.paths.clone(), PreparedLimits::default());
         let proxy = || Http2Proxy::new(target, Some(paths), limits, metrics.clone()).unwrap();
