@@ -1,4 +1,5 @@
-//! Limits the schemas, so that this suite can read every object that an API server accepts.
+//! Limits the schemas, so that this suite can read every object that an API server accepts, and can write
+//! each value back.
 //!
 //! Otherwise a user with the right to write a single object of a kind could end every watch of that kind, for
 //! all clients: a list with an object that cannot be decoded is no list. Schemas of Kubernetes use `int32`
@@ -9,8 +10,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-/// A time of RFC 3339 with a time zone, before the year 9000.
-const TIME: &str = r"^[0-8][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$";
+/// A time of RFC 3339 with a time zone, before the year 9000. This suite writes times in UTC. So only the
+/// years 1000 to 7999 take an offset, because no offset leads out of the accepted years from there.
+const TIME: &str = r"^([0-8][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?Z|[1-7][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?[+-]([01][0-9]|2[0-3]):[0-5][0-9])$";
 /// The largest integer that every JSON parser reads exactly.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
 
@@ -56,4 +58,45 @@ fn narrow(schema: &mut JSONSchemaProps) {
 fn within(schema: &mut JSONSchemaProps, least: f64, most: f64) {
     schema.minimum = Some(schema.minimum.map_or(least, |minimum| minimum.max(least)));
     schema.maximum = Some(schema.maximum.map_or(most, |maximum| maximum.min(most)));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Fields with a time and a different pattern.
+    fn times_without_limit(schema: &JSONSchemaProps, path: &str, found: &mut Vec<String>) {
+        if schema.format.as_deref() == Some("date-time") && schema.pattern.as_deref() != Some(TIME) {
+            found.push(path.to_owned());
+        }
+        for (name, property) in schema.properties.iter().flatten() {
+            times_without_limit(property, &format!("{path}.{name}"), found);
+        }
+        if let Some(JSONSchemaPropsOrBool::Schema(values)) = &schema.additional_properties {
+            times_without_limit(values, &format!("{path}.*"), found);
+        }
+        match &schema.items {
+            Some(JSONSchemaPropsOrArray::Schema(item)) => times_without_limit(item, path, found),
+            Some(JSONSchemaPropsOrArray::Schemas(items)) => {
+                for item in items {
+                    times_without_limit(item, path, found);
+                }
+            }
+            None => {}
+        }
+    }
+
+    #[test]
+    fn each_time_of_each_kind_has_the_limit() {
+        let mut found = Vec::new();
+        for crd in crate::all_crds() {
+            for version in &crd.definition.spec.versions {
+                let schema = version.schema.as_ref().unwrap();
+                let schema = schema.open_api_v3_schema.as_ref().unwrap();
+                times_without_limit(schema, &crd.definition.spec.names.kind, &mut found);
+            }
+        }
+        assert_eq!(found, Vec::<String>::new());
+    }
 }

@@ -13,8 +13,10 @@ pub struct Condition {
     /// Status of the condition: `True`, `False`, `Unknown` or `Progressing`.
     pub status: ConditionStatus,
     /// When `status` last changed.
+    #[serde(deserialize_with = "crate::meta::time::writable")]
     pub last_transition_time: Time,
     /// Time at which a check last changed any field of the condition.
+    #[serde(deserialize_with = "crate::meta::time::writable")]
     pub last_update_time: Time,
     /// Reason of the status, as a single CamelCase word for programs.
     pub reason: String,

@@ -11,6 +11,7 @@ pub struct LastOperation {
     /// Names of the running tasks, or a closing sentence.
     pub description: String,
     /// When this was last written. Readiness checks compare the time with the timestamp annotation.
+    #[serde(deserialize_with = "crate::meta::time::writable")]
     pub last_update_time: Time,
     /// Percentage of tasks that are done.
     #[schemars(range(min = 0, max = 100))]
@@ -69,6 +70,7 @@ pub struct LastError {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<ErrorCode>,
     /// When the error happened for the last time.
+    #[serde(default, deserialize_with = "crate::meta::time::writable_option")]
     pub last_update_time: Option<Time>,
 }
 

@@ -6,6 +6,7 @@ mod last_operation;
 mod packed_extension;
 mod raw_extension;
 mod reference;
+pub(crate) mod time;
 
 pub use condition::{Condition, ConditionStatus, find_condition};
 pub use gardener_info::GardenerInfo;

@@ -18,20 +18,14 @@ use serde_json::{Value, json};
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
 
 /// Maximum depth of nested fields.
-const DEPTH: usize = 12;
+pub const DEPTH: usize = 12;
 
 /// All fields of a Shoot in sequence, with values that a type may not be able to hold.
 pub async fn what_is_taken_can_be_read(garden: &Garden) {
     garden
         .shoot("read", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
         .await;
-    let crds = api::all_crds();
-    let shoot = crds
-        .iter()
-        .find(|crd| crd.definition.spec.names.kind == "Shoot")
-        .unwrap();
-    let schema = shoot.definition.spec.versions[0].schema.clone().unwrap();
-    let fields = schema.open_api_v3_schema.unwrap().properties.unwrap();
+    let fields = crate::fields_of_a_shoot();
     let api: Api<DynamicObject> = Api::namespaced_with(
         garden.administrator(),
         NAMESPACE,
@@ -67,8 +61,9 @@ pub async fn what_is_taken_can_be_read(garden: &Garden) {
     assert!(unread.is_empty(), "{}", unread.join("\n"));
 }
 
-/// Such values for the schema itself, or for each field below the schema beside all required fields there.
-fn nasty(schema: &JSONSchemaProps, depth: usize) -> Vec<Value> {
+/// Values at the limits for the schema itself, or for each field below the schema beside all required fields
+/// there.
+pub fn nasty(schema: &JSONSchemaProps, depth: usize) -> Vec<Value> {
     if depth == 0 || schema.x_kubernetes_preserve_unknown_fields == Some(true) {
         return Vec::new();
     }
@@ -89,6 +84,10 @@ fn nasty(schema: &JSONSchemaProps, depth: usize) -> Vec<Value> {
             "9999-12-30T22:00:01Z",
             "0000-01-01T00:00:00Z",
             "0000-01-01T00:00:00+23:59",
+            // Within the years, and outside in UTC.
+            "8999-12-31T23:59:59-23:59",
+            "7999-12-31T23:59:59-23:59",
+            "1000-01-01T00:00:00+23:59",
             "2026-01-01T00:00:00",
             "2026-01-01T00:00:00.1234567890123Z",
             "2026-06-30T23:59:60Z",
@@ -103,6 +102,7 @@ fn nasty(schema: &JSONSchemaProps, depth: usize) -> Vec<Value> {
             Some(JSONSchemaPropsOrArray::Schema(item)) => nasty(item, depth - 1)
                 .into_iter()
                 .map(|value| json!([value]))
+                .chain([json!([])])
                 .collect(),
             _ => Vec::new(),
         },

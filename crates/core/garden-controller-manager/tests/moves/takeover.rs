@@ -256,7 +256,10 @@ async fn seed_a_fills_the_shoot(garden: &Garden) {
         let mut conditions = json!(status.conditions);
         let padding = json!({"type": "X", "status": "True", "reason": "X", "message": "x".repeat(length),
             "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
-        conditions.as_array_mut().unwrap().push(padding);
+        // Of the times that a schema accepts, these are the first and the last.
+        let extreme = json!({"type": "ObservabilityComponentsHealthy", "status": "True", "reason": "R", "message": "m",
+            "lastTransitionTime": "7999-12-31T23:59:59-23:59", "lastUpdateTime": "0000-01-01T00:00:00Z"});
+        conditions.as_array_mut().unwrap().extend([padding, extreme]);
         let conditions = json!({"conditions": conditions});
         garden.patch_status(&shoots, "alive", conditions).await
     };

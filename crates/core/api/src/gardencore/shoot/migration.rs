@@ -35,6 +35,7 @@ pub struct MigrationProgress {
     #[schemars(length(min = 1, max = 256))]
     pub step: String,
     /// The time at which the step started, by the clock of the gardenlet.
+    #[serde(deserialize_with = "crate::meta::time::writable")]
     pub start_time: Time,
     /// The condition that the step waits for, or the error of the last attempt. Absent while the step does
     /// not wait.

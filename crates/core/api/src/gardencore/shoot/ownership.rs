@@ -63,10 +63,12 @@ pub struct RestoredData {
     /// Revision of the source's etcd up to which no change is lost.
     pub last_revision: Option<i64>,
     /// When the newest snapshot was taken, by the clock of the source.
+    #[serde(default, deserialize_with = "crate::meta::time::writable_option")]
     pub saved: Option<Time>,
     /// The latest time at which the source has stopped to acknowledge writes, by the clock of the
     /// destination, if all processes of the source seed ask the servers that the destination has asked. The
     /// destination calculates this time and cannot observe the source.
+    #[serde(deserialize_with = "crate::meta::time::writable")]
     pub fenced: Time,
     /// The seed that had acknowledged the lost changes, and that reports their number after its return.
     pub source: Option<FormerSeed>,

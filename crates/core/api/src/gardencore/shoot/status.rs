@@ -39,6 +39,7 @@ pub struct ShootStatus {
     #[schemars(length(max = 64))]
     pub reconciled_spec_hash: Option<String>,
     /// Since when an operation is tried again and again.
+    #[serde(default, deserialize_with = "crate::meta::time::writable_option")]
     pub retry_cycle_start_time: Option<Time>,
     /// The seed that hosts the shoot. Differs from `spec.seedName` while a move is wanted or running.
     pub seed_name: Option<String>,

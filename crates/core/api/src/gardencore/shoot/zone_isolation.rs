@@ -20,8 +20,10 @@ pub struct ZoneIsolation {
     /// The time by which the network of the zone is closed, even if machines are left in the zone: 15 minutes
     /// after the begin of the failover, unless the gardenlet has another setting. Annotation
     /// `shoot.gardener.cloud/isolated-zone-close-now` sets the present time. Absent in a failback.
+    #[serde(default, deserialize_with = "crate::meta::time::writable_option")]
     pub close_deadline_time: Option<Time>,
     /// When any of this last changed.
+    #[serde(deserialize_with = "crate::meta::time::writable")]
     pub last_update_time: Time,
 }
 
