@@ -37,11 +37,14 @@ mod stolen_namespace;
 mod stored_bytes;
 mod takeover;
 mod tenants;
+mod writable;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use garden::Garden;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray,
+};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -123,7 +126,11 @@ testkit::scenarios! {
         to_accept_a_loss_takes_a_verb_of_its_own,
         the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over,
     },
-    owner_checks::{a_seed_writes_its_own_owner_check_alone},
+    owner_checks::{
+        a_seed_writes_its_own_owner_check_alone,
+        an_entry_that_loses_its_form_can_be_repeated,
+        a_seed_writes_its_entry_as_a_later_host_reads_the_entry,
+    },
     hand_over::{
         a_seed_with_owner_checks_hands_over_from_phase_sealing_alone,
         a_claimant_takes_back_that_the_source_is_drained,
@@ -201,6 +208,7 @@ testkit::scenarios! {
     },
     finalizers::{a_member_keeps_no_deleted_right},
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
+    writable::{a_seed_writes_no_time_that_nobody_can_write_back, what_is_written_back_is_taken},
     large::{
         a_shoot_is_small_enough_for_everybody,
         a_full_specification_takes_the_writes_of_others,
@@ -254,6 +262,33 @@ fn the_policy_for_garden_controller_manager_knows_every_field_of_the_specificati
     assert_eq!(known, ["enabled", "schedules"], "of these the first may change");
     let kubernetes = spec["kubernetes"].properties.clone().unwrap();
     compares_all_but(policy, "spec.?kubernetes", &kubernetes, "version", "");
+}
+
+#[test]
+fn the_policy_for_ownership_compares_every_field_of_an_owner_check() {
+    let policy = include_str!("../../../../../charts/garden/files/policies/shoot-ownership.yaml");
+    let checks = fields_of_a_shoot()["status"].properties.clone().unwrap()["ownerChecks"].clone();
+    let Some(JSONSchemaPropsOrArray::Schema(entry)) = checks.items else {
+        panic!("status.ownerChecks is no list");
+    };
+    let fields = entry.properties.unwrap();
+    let (lists, mut others): (BTreeSet<_>, BTreeSet<_>) = fields
+        .keys()
+        .map(String::as_str)
+        .partition(|field| fields[*field].type_.as_deref() == Some("array"));
+    // Entries are found by these fields.
+    assert!(others.remove("seedName") && others.remove("epoch"));
+    for expected in [lists, others] {
+        let begin = policy
+            .lines()
+            .filter_map(|line| line.split_once("].all(k, c[?k]"));
+        let compared = begin.filter_map(|(list, _)| Some(list.rsplit_once('[')?.1));
+        let same = compared.filter(|list| {
+            let names = list.split(", ").map(|name| name.trim_matches('\''));
+            names.collect::<BTreeSet<_>>() == expected
+        });
+        assert_eq!(same.count(), 2, "{expected:?} in both directions");
+    }
 }
 
 #[test]
