@@ -28,8 +28,6 @@ pub(super) fn grant(granted: &MigrationPreparation, now: Time) -> Value {
 /// already.
 pub(super) fn refuse(shoot: &Shoot, report: &PreparationReport, now: Time) -> Option<Value> {
     let recorded = live_migration(shoot);
-    let mut conditions = recorded.conditions.clone();
-    conditions.retain(|condition| condition.type_ == PREPARED);
     let obstacle = Condition::new(
         PREPARED,
         ConditionStatus::False,
@@ -37,9 +35,26 @@ pub(super) fn refuse(shoot: &Shoot, report: &PreparationReport, now: Time) -> Op
         &report.message,
         now,
     );
-    obstacle.merge_into(&mut conditions);
-    let is_reported = recorded.preparation.is_none() && recorded.conditions == conditions;
-    (!is_reported).then(|| json!({"liveMigration": {"preparation": null, "conditions": conditions}}))
+    let has_obstacle = matches!(recorded.conditions.as_slice(), [only] if is_same_report(only, &obstacle));
+    let is_reported = recorded.preparation.is_none() && has_obstacle;
+    // No field of a report by the destination stays: the withdrawal depends on no value of a seed.
+    (!is_reported).then(|| json!({"liveMigration": {"preparation": null, "conditions": [obstacle]}}))
+}
+
+/// Whether two conditions differ at most in their times.
+fn is_same_report(recorded: &Condition, report: &Condition) -> bool {
+    let content = |condition: &Condition| {
+        let Condition {
+            type_,
+            status,
+            reason,
+            message,
+            codes,
+            ..
+        } = condition.clone();
+        (type_, status, reason, message, codes)
+    };
+    content(recorded) == content(report)
 }
 
 /// Removes all fields of a preparation.
@@ -78,6 +93,21 @@ mod tests {
             "status": {"liveMigration": live_migration},
         }))
         .unwrap()
+    }
+
+    /// The destination writes the condition with a grant, and could otherwise prevent the withdrawal.
+    #[test]
+    fn the_report_of_a_destination_has_no_part_in_the_withdrawal() {
+        let reported = json!({"type": PREPARED, "status": "False", "reason": "NotEnabled", "message": "Other.",
+            "lastTransitionTime": "7999-12-31T23:59:59-23:59", "lastUpdateTime": NOW});
+        let granted = json!({"uid": "u", "source": "a", "destination": "b", "epoch": 3, "expiry": NOW});
+        let recorded = shoot(&json!({"preparation": granted, "conditions": [reported, reported]}));
+        let written = refuse(&recorded, &report(), now()).unwrap();
+        let conditions = written["liveMigration"]["conditions"].as_array().unwrap();
+        assert_eq!(conditions.len(), 1);
+        for time in ["lastTransitionTime", "lastUpdateTime"] {
+            assert_eq!(conditions[0][time], NOW);
+        }
     }
 
     /// A repeated write would wake all watchers of the Shoot.
