@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use api::gardencore::{Seed as SeedObject, Shoot, shoot::SeedOwnerCheck};
+use api::gardencore::{Seed as SeedObject, Shoot, seed::OwnerChecks, shoot::SeedOwnerCheck};
 use kube::ResourceExt;
 use ownership::{AskedServers, Authorities, fence_servers};
 use runtime::{Error, Result, client::Cluster, error::Explain};
@@ -138,8 +138,12 @@ fn servers_of(
     reported: Option<&SeedOwnerCheck>,
 ) -> Result<AskedServers> {
     let mut known = AskedServers::default();
+    // A gardenlet can write settings without a server where its Seed had none. Such settings count only if
+    // the seed has reported an entry.
+    let has_asked =
+        |checks: &OwnerChecks| checks.enabled || !checks.authorities.is_empty() || reported.is_some();
     if let Some(seed) = seed
-        && seed.spec.owner_checks().is_some()
+        && seed.spec.owner_checks().is_some_and(has_asked)
     {
         known.servers.extend(owner_claim::authorities(seed)?);
         known.uses_ns_records = known.servers.is_empty();

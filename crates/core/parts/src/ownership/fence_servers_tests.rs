@@ -32,6 +32,7 @@ fn settings_and_report_of_a_former_seed_both_count() {
     let unnamed = seed(&json!({"enabled": true}));
     let off = seed(&json!({"enabled": false, "authorities": ["192.0.2.1:53"]}));
     let without = seed(&Value::Null);
+    let empty = seed(&json!({"enabled": false}));
     let other = entry(&["192.0.2.9:53"], Some(true));
     let found = entry(&["192.0.2.8:53"], Some(false));
     for (seed, reported, servers, uses_ns_records) in [
@@ -53,8 +54,10 @@ fn settings_and_report_of_a_former_seed_both_count() {
         // Processes that have not received the switched-off checks still ask.
         (Some(&off), None, vec!["192.0.2.1:53"], false),
         (Some(&without), Some(&other), vec!["192.0.2.9:53"], false),
+        (Some(&empty), Some(&other), vec!["192.0.2.9:53"], true),
         // No process of a seed without checks has ever asked a server.
         (Some(&without), None, vec![], false),
+        (Some(&empty), None, vec![], false),
         (None, Some(&other), vec!["192.0.2.9:53"], false),
         (None, Some(&found), vec!["192.0.2.8:53"], true),
         // A user states that no process of the seed runs.
