@@ -201,11 +201,25 @@ const SIZE_REFUSALS: [&str; 3] = [
 /// smaller write may succeed.
 #[must_use]
 pub fn is_refused_for_size(error: &Error) -> bool {
+    is_answered_with(error, |code, message| {
+        let names_size = |phrase: &&str| message.contains(*phrase);
+        code == 413 || SIZE_REFUSALS.iter().any(names_size)
+    })
+}
+
+/// Whether an API server has refused a write for the content: by the schema, a rule or a right. The same
+/// write fails again.
+#[must_use]
+pub fn is_refused_for_content(error: &Error) -> bool {
+    is_answered_with(error, |code, _| matches!(code, 403 | 422))
+}
+
+/// Whether the cause is an answer of an API server whose code and message fit.
+fn is_answered_with(error: &Error, fits: impl Fn(u16, &str) -> bool) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(kube::Error::Api(answer)) = error.downcast_ref() {
-            let names_size = |phrase: &&str| answer.message.contains(*phrase);
-            return answer.code == 413 || SIZE_REFUSALS.iter().any(names_size);
+            return fits(answer.code, &answer.message);
         }
         cause = error.source();
     }
@@ -288,5 +302,13 @@ mod tests {
             assert!(!is_refused_for_size(&refused(code, message)), "{message}");
         }
         assert!(!is_refused_for_size(&Error::transient("request is too large")));
+    }
+
+    #[test]
+    fn a_refusal_for_the_content_of_a_write_is_recognised() {
+        for (code, expected) in [(403, true), (422, true), (409, false), (429, false), (500, false)] {
+            assert_eq!(is_refused_for_content(&refused(code, "m")), expected, "{code}");
+        }
+        assert!(!is_refused_for_content(&Error::transient("m")));
     }
 }

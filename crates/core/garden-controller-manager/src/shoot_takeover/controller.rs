@@ -28,7 +28,7 @@ use runtime::{
     client::Cluster,
     clock,
     controller::{Next, Reconciler},
-    error::{Explain as _, is_refused_for_size},
+    error::{Explain as _, is_refused_for_content, is_refused_for_size},
     process::metrics::Metrics,
 };
 use serde_json::json;
@@ -309,7 +309,12 @@ impl ShootTakeover {
                     Err(error) if is_refused_for_size(&error) => {
                         return self.report_size(shoots, shoot, &approval).await;
                     }
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        if is_refused_for_content(&error) {
+                            self.report_failed_hand_over(shoot, &approval, &error).await;
+                        }
+                        return Err(error);
+                    }
                 }
             }
         }
@@ -342,6 +347,24 @@ impl ShootTakeover {
             }
         }
         Ok(Next::Change)
+    }
+
+    /// The approval stays, and each later attempt fails in the same way until a person has acted.
+    async fn report_failed_hand_over(
+        &self,
+        shoot: &Shoot,
+        approval: &OwnershipApproval,
+        error: &runtime::Error,
+    ) {
+        let note = format!(
+            "the API server refuses the takeover by seed {}: {error}; an administrator with the verb repair on shoots/ownership corrects \
+             the field that the refusal names",
+            approval.to
+        );
+        let events = &self.context.events;
+        events
+            .answer_with_warning(shoot, "TakeoverNotWritten", &note)
+            .await;
     }
 
     async fn report_refusal(&self, shoot: &Shoot, request: Request, why: &str) {

@@ -46,22 +46,36 @@ impl Servers {
         })
     }
 
-    /// `None` where the process beside etcd has not reported any.
+    /// `None` where the process beside etcd has not reported any. The fence reads all servers of an entry, so
+    /// an invalid server counts in each case.
     fn in_report(entry: &SeedOwnerCheck) -> Result<Option<Self>, String> {
-        match entry.servers_named {
-            None => return Ok(None),
-            Some(false) => return Ok(Some(Self::Found)),
-            Some(true) => {}
+        if let Some(why) = invalid_server(entry) {
+            return Err(why);
         }
-        let parsed: Result<_, _> = entry.servers.iter().map(|server| server.parse()).collect();
-        let servers = parsed.map_err(|_| {
-            format!(
-                "status.ownerChecks of the Shoot has an invalid server of seed {}",
-                entry.seed_name
-            )
-        })?;
-        Ok(Some(Self::Named(servers)))
+        Ok(entry.servers_named.map(|named| {
+            if named {
+                Self::Named(
+                    entry
+                        .servers
+                        .iter()
+                        .filter_map(|server| server.parse().ok())
+                        .collect(),
+                )
+            } else {
+                Self::Found
+            }
+        }))
     }
+}
+
+/// The first server of an entry that the fence could not ask.
+fn invalid_server(entry: &SeedOwnerCheck) -> Option<String> {
+    let mut servers = entry.servers.iter();
+    let invalid = servers.find(|server| server.parse::<SocketAddr>().is_err())?;
+    Some(format!(
+        "status.ownerChecks of the Shoot has the invalid server {invalid:?} of seed {}, which is not an address with a port",
+        entry.seed_name
+    ))
 }
 
 /// Why the processes of two seeds may use different servers; `None` if the servers are the same.
@@ -137,8 +151,9 @@ pub fn obstacle(shoot: &Shoot, source: &Seed, destination: &Seed, opened: bool) 
 }
 
 /// Why the fence of the destination could not begin: a former seed of the shoot reports a different owner
-/// record. A former seed writes its own entry as host, and could stop each later takeover after the grant. A
-/// claim that has opened nothing keeps its source, which may have left `status.formerSeeds`.
+/// record, or an invalid server. A former seed writes its own entry as host, and could stop each later
+/// takeover after the grant. A claim that has opened nothing keeps its source, which may have left
+/// `status.formerSeeds`.
 #[must_use]
 pub fn obstacle_of_former_seeds(shoot: &Shoot, source: &Seed, destination: &Seed) -> Option<String> {
     let status = shoot.status.as_ref()?;
@@ -152,7 +167,14 @@ pub fn obstacle_of_former_seeds(shoot: &Shoot, source: &Seed, destination: &Seed
         if former == from || status.is_stated_off(former) {
             return None;
         }
-        let why = other_record(shoot, status.owner_check_in(former)?, destination)?;
+        let entry = status.owner_check_in(former)?;
+        if let Some(why) = invalid_server(entry) {
+            return Some(format!(
+                "the fence of seed {to} could not begin: {why}; an administrator with the verb repair on shoots/ownership corrects the \
+                 server, or removes the server if no process of seed {former} runs any more"
+            ));
+        }
+        let why = other_record(shoot, entry, destination)?;
         Some(format!(
             "the fence of seed {to} could not begin: {why}; give Seed {to} the spec.dns.internal that the processes of seed {former} use, or, \
              if no process of seed {former} runs any more, remove name and zone from its entry"

@@ -281,6 +281,34 @@ fn a_former_seed_that_asks_for_any_other_record_stops_the_takeover_before_the_gr
     assert_eq!(why("z", other, json!([{"name": "z", "epoch": 1}])), None);
 }
 
+/// The fence reads all servers of an entry, also where the processes find servers by NS records.
+#[test]
+fn a_server_that_is_no_address_stops_the_takeover_before_the_grant() {
+    let (source, destination) = (seed("a", &[ONE]), seed("b", &[ONE]));
+    for named in [None, Some(false), Some(true)] {
+        let mut shoot = shoot(&entry(&[ONE], Some(true)), Some("True"));
+        let status = shoot.status.as_mut().unwrap();
+        let reported = json!({"seedName": "z", "epoch": 1, "servers": [TWO, "x"], "serversNamed": named});
+        let reported: SeedOwnerCheck = serde_json::from_value(reported).unwrap();
+        status.owner_checks.push(reported.clone());
+        status.former_seeds = serde_json::from_value(json!([{"name": "z", "epoch": 1}])).unwrap();
+        let refusal = obstacle_of_former_seeds(&shoot, &source, &destination).unwrap();
+        assert!(
+            refusal.contains("the invalid server \"x\" of seed z"),
+            "{refusal}"
+        );
+        let reported = SeedOwnerCheck {
+            seed_name: "a".to_owned(),
+            ..reported
+        };
+        let refusal = disagreement(&source, Some(&reported), &destination).unwrap();
+        assert!(
+            refusal.contains("the invalid server \"x\" of seed a"),
+            "{refusal}"
+        );
+    }
+}
+
 /// A hostile source takes itself out of the list. The entry stays while a claim names the source.
 #[test]
 fn a_source_that_has_left_the_former_seeds_stops_the_takeover_before_the_grant() {
