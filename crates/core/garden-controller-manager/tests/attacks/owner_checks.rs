@@ -111,6 +111,13 @@ pub async fn a_seed_writes_its_entry_as_a_later_host_reads_the_entry(garden: &Ga
         refused(write("servers", json!([server])).await, word);
     }
     allowed(write("servers", json!(["192.0.2.1:53", "[2001:db8::1]:53"])).await);
+    // A server from before the rule stops no write of the honest gardenlet, as in a hibernated shoot.
+    let mut earlier = entry.clone();
+    earlier["servers"] = json!(["ns.example.test:53"]);
+    allowed(set(&garden.admin(NAMESPACE), name, json!([earlier])).await);
+    earlier["terms"] = json!("t");
+    allowed(set(&a, name, json!([earlier])).await);
+    refused(write("servers", json!(["x", "ns.example.test:53"])).await, word);
 }
 
 /// Writes the list. A merge patch would remove `null`.
