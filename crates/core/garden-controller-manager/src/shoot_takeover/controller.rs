@@ -356,9 +356,10 @@ impl ShootTakeover {
         approval: &OwnershipApproval,
         error: &runtime::Error,
     ) {
+        // The limit of a note cuts a long refusal, and no remedy.
         let note = format!(
-            "the API server refuses the takeover by seed {}: {error}; an administrator with the verb repair on shoots/ownership corrects \
-             the field that the refusal names",
+            "the API server refuses the takeover by seed {}; an administrator with the verb repair on shoots/ownership corrects the field \
+             that the refusal names: {error}",
             approval.to
         );
         let events = &self.context.events;
