@@ -207,11 +207,16 @@ pub fn is_refused_for_size(error: &Error) -> bool {
     })
 }
 
+/// The answer to a JSON patch whose tests fail on the present object, also with code 422.
+const FAILED_PATCH: &str = "the server rejected our request due to an error in our request";
+
 /// Whether an API server has refused a write for the content: by the schema, a rule or a right. The same
-/// write fails again.
+/// write fails again. A test of a JSON patch that fails after a concurrent write is no such refusal.
 #[must_use]
 pub fn is_refused_for_content(error: &Error) -> bool {
-    is_answered_with(error, |code, _| matches!(code, 403 | 422))
+    is_answered_with(error, |code, message| {
+        matches!(code, 403 | 422) && !message.contains(FAILED_PATCH)
+    })
 }
 
 /// Whether the cause is an answer of an API server whose code and message fit.
@@ -309,6 +314,7 @@ mod tests {
         for (code, expected) in [(403, true), (422, true), (409, false), (429, false), (500, false)] {
             assert_eq!(is_refused_for_content(&refused(code, "m")), expected, "{code}");
         }
+        assert!(!is_refused_for_content(&refused(422, FAILED_PATCH)));
         assert!(!is_refused_for_content(&Error::transient("m")));
     }
 }
