@@ -98,7 +98,7 @@ pub async fn a_seed_writes_its_entry_as_a_later_host_reads_the_entry(garden: &Ga
         .await;
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     let entry = json!({"seedName": "seed-a", "epoch": 1, "serversNamed": true});
-    let write = async |field: &str, value: Value| {
+    let write = async |field: &'static str, value: Value| {
         let mut entry = entry.clone();
         entry[field] = value;
         set(&a, name, json!([entry])).await
