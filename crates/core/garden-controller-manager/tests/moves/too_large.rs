@@ -1,5 +1,5 @@
 //! A Shoot that etcd refuses with the approval of a move, or with the hand-over of a takeover: both repeat
-//! the specification.
+//! the specification. A hand-over that the API server refuses for a value.
 
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ const POLICY: &str = "large-etcd-refuses";
 const REFUSAL: &str = "etcdserver: request is too large";
 /// A shoot that meets an attempt of the large Shoot waits for a minute.
 const SLOT_WITHIN: Duration = Duration::from_secs(150);
+/// The refusal of a value that no smaller write changes.
+const INVALID: &str = "status.constraints has a value that is not accepted";
 /// Many times the controller's duration, also on a slow machine.
 const SOON: Duration = Duration::from_secs(60);
 
@@ -48,7 +50,7 @@ pub async fn a_shoot_that_is_too_large_holds_no_slot(garden: &Garden) {
     for name in [MOVED, NEXT] {
         create(garden, name).await;
     }
-    refuse_copies_of_the_specification(garden, MOVED).await;
+    refuse_copies_of_the_specification(garden, MOVED, REFUSAL).await;
     let work = async {
         allowed(edit(garden, MOVED, json!({"seedName": TO})).await);
         let shoot = until(&shoots, MOVED, |shoot| {
@@ -82,19 +84,28 @@ pub async fn a_takeover_of_a_shoot_that_is_too_large_is_reported(garden: &Garden
     create_on(garden, LOST, DEAD).await;
     servers::all_processes_ask(garden, LOST, DEAD).await;
     tells(garden, LOST, "constraints", "ShootStateUpToDate").await;
-    refuse_copies_of_the_specification(garden, LOST).await;
+    refuse_copies_of_the_specification(garden, LOST, INVALID).await;
     allowed(edit(garden, LOST, json!({"seedName": "seed-b"})).await);
-    // The request is refused while the last sign of life is recent.
+    eventually("the takeover is approved", SOON, || async {
+        let shoot = shoots.get(LOST).await.map_err(|error| error.to_string())?;
+        let record = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
+        if record.is_some_and(|record| record.approval.is_some()) {
+            return Ok(());
+        }
+        request_takeover(garden, &shoots, &shoot).await;
+        Err(format!("it is {:?}", shoot.status))
+    })
+    .await
+    .unwrap();
+    until_event(garden, "TakeoverNotWritten", INVALID).await;
+    refuse_copies_of_the_specification(garden, LOST, REFUSAL).await;
     let shoot = eventually("the refusal is reported", SOON, || async {
         let shoot = shoots.get(LOST).await.map_err(|error| error.to_string())?;
         let status = shoot.status.as_ref();
         if status.is_some_and(|status| status.constraint(TAKEOVER_POSSIBLE).is_some()) {
             return Ok(shoot);
         }
-        if !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) {
-            let request = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
-            drop(garden.patch(&shoots, LOST, request).await);
-        }
+        request_takeover(garden, &shoots, &shoot).await;
         Err(format!("it is {:?}", shoot.status))
     })
     .await
@@ -111,8 +122,16 @@ pub async fn a_takeover_of_a_shoot_that_is_too_large_is_reported(garden: &Garden
     allow_copies_of_the_specification(garden).await;
 }
 
+/// A request is refused while the last sign of life is recent, and each request starts an attempt.
+async fn request_takeover(garden: &Garden, shoots: &Api<Shoot>, shoot: &Shoot) {
+    if !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) {
+        let request = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
+        drop(garden.patch(shoots, LOST, request).await);
+    }
+}
+
 /// Stands for etcd, whose bound a test would meet only with a Shoot of 1.5 MiB.
-async fn refuse_copies_of_the_specification(garden: &Garden, name: &'static str) {
+async fn refuse_copies_of_the_specification(garden: &Garden, name: &'static str, refusal: &str) {
     let version = "admissionregistration.k8s.io/v1";
     let rule = json!({"apiGroups": ["core.gardener.cloud"], "apiVersions": ["*"], "operations": ["UPDATE"],
         "resources": ["shoots/status"]});
@@ -120,7 +139,7 @@ async fn refuse_copies_of_the_specification(garden: &Garden, name: &'static str)
     let policy = json!({
         "apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": POLICY},
         "spec": {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": refuses, "message": REFUSAL}]},
+            "validations": [{"expression": refuses, "message": refusal}]},
     });
     let binding = json!({
         "apiVersion": version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY},
@@ -131,7 +150,7 @@ async fn refuse_copies_of_the_specification(garden: &Garden, name: &'static str)
     }
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let approved = json!({"migration": {"source": "a", "destination": "b", "generation": 1, "spec": {}}});
-    until_refused(REFUSAL, || try_patch_status(&shoots, name, approved.clone())).await;
+    until_refused(refusal, || try_patch_status(&shoots, name, approved.clone())).await;
 }
 
 async fn allow_copies_of_the_specification(garden: &Garden) {
