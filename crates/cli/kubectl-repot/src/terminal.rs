@@ -3,16 +3,13 @@
 
 use std::borrow::Cow;
 
+pub use api::text::one_line;
+use api::text::{escape, is_hidden};
+
 /// The text without control characters but line ends: each such character is shown as `\u{1b}`.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |character| is_hidden(character) && character != '\n')
-}
-
-/// The text without control characters and line ends, for a field within a line.
-#[must_use]
-pub fn one_line(text: &str) -> Cow<'_, str> {
-    escape(text, is_hidden)
 }
 
 /// JSON without characters that a terminal interprets. A parser reads the same value.
@@ -29,27 +26,6 @@ pub fn visible_json(json: &str) -> String {
         }
     }
     visible
-}
-
-fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_escaped(character) {
-            escaped.extend(character.escape_unicode());
-        } else {
-            escaped.push(character);
-        }
-    }
-    Cow::Owned(escaped)
-}
-
-/// Control characters, separators of lines, and marks that change the direction of text.
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -9,3 +9,6 @@ pub(crate) use serde::{Deserialize, Serialize};
 pub(crate) use serde_with_macros::skip_serializing_none;
 
 pub(crate) use crate::meta::{PackedExtension, RawExtension};
+
+/// Signs of a free text of a tenant that processes repeat in messages: no control characters.
+pub(crate) const PRINTABLE: &str = "^[ -~]*$";

@@ -24,6 +24,7 @@ pub mod machine;
 pub mod meta;
 pub mod resources;
 pub mod security;
+pub mod text;
 
 pub mod crds;
 mod descriptions;

@@ -8,6 +8,7 @@ use api::{
     constants::TIMESTAMP,
     extensions::ExtensionObject,
     meta::{LastError, LastOperation, LastOperationState},
+    text::one_line,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -26,7 +27,7 @@ pub fn processing<K: ExtensionObject>(object: &K, operation: Operation, now: Tim
     patch(object, |status| {
         status.insert(
             "lastOperation".into(),
-            last_operation(object, operation, LastOperationState::Processing, 1, doing, now),
+            last_operation(object, operation, LastOperationState::Processing, 1, &doing, now),
         );
     })
 }
@@ -46,7 +47,7 @@ pub fn waiting<K: ExtensionObject>(object: &K, operation: Operation, why: &str, 
     patch(object, |status| {
         status.insert(
             "lastOperation".into(),
-            last_operation(object, operation, LastOperationState::Processing, 1, doing, now),
+            last_operation(object, operation, LastOperationState::Processing, 1, &doing, now),
         );
     })
 }
@@ -55,6 +56,8 @@ pub fn waiting<K: ExtensionObject>(object: &K, operation: Operation, why: &str, 
 #[must_use]
 pub fn failed<K: ExtensionObject>(object: &K, operation: Operation, error: &Error, now: Timestamp) -> Value {
     let description = format!("Error {} {}: {error}", verb(operation).failing, kind::name::<K>());
+    // The cloud of a tenant writes parts of the text.
+    let description = one_line(&description).into_owned();
     let last_error = LastError {
         description: description.clone(),
         task_id: None,
@@ -66,7 +69,14 @@ pub fn failed<K: ExtensionObject>(object: &K, operation: Operation, error: &Erro
         status.insert("lastError".into(), json!(last_error));
         status.insert(
             "lastOperation".into(),
-            last_operation(object, operation, LastOperationState::Error, 50, description, now),
+            last_operation(
+                object,
+                operation,
+                LastOperationState::Error,
+                50,
+                &description,
+                now,
+            ),
         );
     })
 }
@@ -97,7 +107,7 @@ pub fn succeeded<K: ExtensionObject>(
                 operation,
                 LastOperationState::Succeeded,
                 100,
-                description,
+                &description,
                 now,
             ),
         );
@@ -124,14 +134,14 @@ fn last_operation<K: ExtensionObject>(
     operation: Operation,
     state: LastOperationState,
     progress: i32,
-    description: String,
+    description: &str,
     now: Timestamp,
 ) -> Value {
     json!(LastOperation {
         type_: operation.type_(),
         state,
         progress,
-        description,
+        description: one_line(description).into_owned(),
         last_update_time: Time(answer_time(object, now)),
     })
 }

@@ -16,6 +16,7 @@
 use api::{
     gardencore::Shoot,
     meta::{ErrorCode, LastError, LastOperationType},
+    text::one_line,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -26,11 +27,12 @@ pub const MOST_ERRORS: usize = 8;
 /// Task of the errors that name resources left behind by a forced deletion.
 pub const LEFT_BEHIND: &str = "Deleting all machines of the Shoot by force";
 
-/// An error of this task.
+/// An error of this task. A cloud of the tenant may write the description, so the description becomes a
+/// single line.
 #[must_use]
 pub fn new_error(task: &str, description: String, codes: Vec<ErrorCode>, now: &Time) -> LastError {
     LastError {
-        description,
+        description: one_line(&description).into_owned(),
         task_id: Some(task.to_owned()),
         codes,
         last_update_time: Some(now.clone()),
@@ -49,7 +51,7 @@ pub fn reported(shoot: &Shoot) -> &[LastError] {
 /// Whether the status has a single error, with this description.
 #[must_use]
 pub fn is_only_error(shoot: &Shoot, description: &str) -> bool {
-    matches!(reported(shoot), [only] if only.description == description)
+    matches!(reported(shoot), [only] if only.description == one_line(description))
 }
 
 /// The value of field `lastErrors` in a merge patch: the first errors, within the bound.
@@ -157,6 +159,15 @@ mod tests {
         errors
             .map(|error| error["description"].as_str().unwrap())
             .collect()
+    }
+
+    #[test]
+    fn a_description_is_a_single_line_and_is_known_again() {
+        let error = new_error("task", "403\nfatal: \u{1b}[2K".to_owned(), Vec::new(), &epoch());
+        assert_eq!(error.description, "403\\u{a}fatal: \\u{1b}[2K");
+        let shoot = shoot(&patch_value(&[error]));
+        assert!(is_only_error(&shoot, "403\nfatal: \u{1b}[2K"));
+        assert!(!is_only_error(&shoot, "403 fatal"));
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //! codes.
 
 use super::ErrorCode;
-use crate::derive::{Deserialize, JsonSchema, Serialize, Time};
+use crate::{
+    derive::{Deserialize, JsonSchema, Serialize, Time},
+    text::one_line,
+};
 
 /// A condition of an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +44,7 @@ pub enum ConditionStatus {
 }
 
 impl Condition {
-    /// A condition as of `now`.
+    /// A condition as of `now`. A tenant writes parts of many messages, so the message becomes a single line.
     #[must_use]
     pub fn new(type_: &str, status: ConditionStatus, reason: &str, message: &str, now: Time) -> Self {
         Self {
@@ -50,7 +53,7 @@ impl Condition {
             last_transition_time: now.clone(),
             last_update_time: now,
             reason: reason.to_owned(),
-            message: message.to_owned(),
+            message: one_line(message).into_owned(),
             codes: Vec::new(),
         }
     }
@@ -76,4 +79,18 @@ impl Condition {
 #[must_use]
 pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_message_is_a_single_line() {
+        let now = Time(Timestamp::UNIX_EPOCH);
+        let condition = Condition::new("T", ConditionStatus::False, "R", "type a\n\u{1b}b", now);
+        assert_eq!(condition.message, "type a\\u{a}\\u{1b}b");
+    }
 }

@@ -3,6 +3,7 @@
 use api::{
     gardencore::{CloudProfile, Seed, Shoot},
     meta::{ErrorCode, LastError, LastOperation, LastOperationState, LastOperationType},
+    text::one_line,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use placement::{seed_choice, unreserved_domain};
@@ -63,10 +64,12 @@ fn errors(shoot: &Shoot) -> impl Iterator<Item = &LastError> {
 /// The status that reports the obstacle, or removes the report; `None` if the status is up to date.
 pub(super) fn status(shoot: &Shoot, obstacle: Option<&str>, now: Time) -> Option<Value> {
     let told = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
+    // A member writes parts of the text.
+    let obstacle = obstacle.map(one_line);
     let (description, errors) = match (obstacle, told) {
         (Some(obstacle), _) => {
             let error = LastError {
-                description: obstacle.to_owned(),
+                description: obstacle.clone().into_owned(),
                 task_id: None,
                 codes: vec![ErrorCode::ErrConfigurationProblem],
                 last_update_time: Some(now.clone()),

@@ -97,6 +97,49 @@ pub async fn a_member_keeps_no_deleted_right(garden: &Garden) {
     }
 }
 
+/// An operator finds the bindings of a member by `kubectl get`, which cuts a cell at a line feed, and prints
+/// names by columns as received.
+pub async fn a_member_hides_no_binding(garden: &Garden) {
+    let member = member(garden).await;
+    let bindings: Api<RoleBinding> = Api::namespaced(member.clone(), NAMESPACE);
+    let roles: Api<Role> = Api::namespaced(member, NAMESPACE);
+    let params = PostParams::default();
+    until_allowed(|| try_create(&bindings, guest_binding("of-two", &[]))).await;
+    allowed(
+        bindings
+            .create(&params, &guest_binding("of-two", &[]))
+            .await
+            .map(drop),
+    );
+    let words = "with a control character in metadata.name, roleRef.name or subjects";
+    let user = |name: &str| json!({"apiGroup": RBAC, "kind": "User", "name": name});
+    for hidden in ["a\n", "a\u{1b}[2K", "a\u{202e}", "\t"] {
+        let subjects = json!([user(hidden), user("keeper")]);
+        let mut binding = guest_binding("hides", &[]);
+        binding.subjects = Some(serde_json::from_value(subjects.clone()).unwrap());
+        refused(bindings.create(&params, &binding).await.map(drop), words);
+        let patch = json!({"subjects": subjects});
+        refused(garden.patch(&bindings, "of-two", patch).await, words);
+    }
+    let forged = "x\ngarden-bank   SecretBinding   bank-aws   2026-11-30T01:00:00Z   [y]";
+    let binding = guest_binding(forged, &[]);
+    refused(bindings.create(&params, &binding).await.map(drop), words);
+    let role: Role = serde_json::from_value(json!({"metadata": {"name": forged}, "rules": []})).unwrap();
+    refused(roles.create(&params, &role).await.map(drop), words);
+    // Names of users and groups of an identity provider have further signs.
+    let subjects = json!([user("oidc:J\u{fc}rgen M@example.org"), user("keeper")]);
+    let named = json!({"subjects": subjects});
+    allowed(garden.patch(&bindings, "of-two", named).await);
+    // A subject from before the rule keeps no member from other fields.
+    let administrators: Api<RoleBinding> = garden.admin(NAMESPACE);
+    let early = json!({"subjects": [user("a\n")]});
+    allowed(garden.patch(&administrators, "of-two", early).await);
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    allowed(garden.patch(&bindings, "of-two", labels).await);
+    let deleted = bindings.delete("of-two", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+}
+
 /// The member deletes an owner of the binding in the foreground, and the garbage collector follows.
 async fn the_collector_keeps_no_binding(garden: &Garden) {
     let collector = "system:serviceaccount:kube-system:generic-garbage-collector";

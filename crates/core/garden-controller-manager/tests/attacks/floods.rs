@@ -275,6 +275,26 @@ pub async fn a_seed_reports_under_no_foreign_name(garden: &Garden) {
     ] {
         assert!(garden.patch(&own, "of-gardenlet", renamed).await.is_err());
     }
+    a_seed_writes_a_single_line(&own).await;
+}
+
+/// `kubectl describe` prints a second line as a further Event. A thief of a certificate publishes raw texts.
+async fn a_seed_writes_a_single_line(own: &Api<Event>) {
+    let forged = "x\n  Warning  ForceRestoreRefused  2s  garden-controller-manager  seed-a still answers";
+    let words = "with a control character in note, reason, action or type";
+    for field in ["note", "reason", "action"] {
+        for text in [forged, "x\u{1b}]0;y\u{7}", "x\u{202e}"] {
+            let mut event = event_in("default", "seed-a");
+            event.metadata.name = Some("forged".to_owned());
+            let changed = match field {
+                "note" => &mut event.note,
+                "reason" => &mut event.reason,
+                _ => &mut event.action,
+            };
+            *changed = Some(text.to_owned());
+            refused(own.create(&PostParams::default(), &event).await.map(drop), words);
+        }
+    }
 }
 
 /// The runbook for a lost seed names objects of that seed, and a false Event would name others.

@@ -174,6 +174,7 @@ testkit::scenarios! {
     },
     tenants::{
         a_version_is_on_offer_or_stays,
+        no_free_text_of_a_shoot_has_a_control_character,
         a_shoot_stays_until_its_seed_has_removed_the_control_plane,
         no_seed_takes_a_shoot_without_the_finalizer,
         a_project_in_deletion_gets_no_shoot,
@@ -206,7 +207,7 @@ testkit::scenarios! {
         a_member_reports_in_no_name_of_the_garden,
         the_role_for_members_runs_no_workload,
     },
-    finalizers::{a_member_keeps_no_deleted_right},
+    finalizers::{a_member_keeps_no_deleted_right, a_member_hides_no_binding},
     readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
     writable::{a_seed_writes_no_time_that_nobody_can_write_back, what_is_written_back_is_taken},
     large::{

@@ -307,6 +307,10 @@ async fn a_similar_name_is_refused(
         "garden-controller",
         "garden-controller-manager\n",
         "garden-controller-manager,",
+        "garden1et",
+        "g4rd3n-c0ntr011er-manager",
+        "gardener-controller-manager",
+        "provider.local",
     ] {
         for named in [
             json!({"source": {"component": similar}}),
@@ -377,6 +381,7 @@ async fn a_second_line_is_refused(
         json!({"source": {"component": "x", "host": "garden-controller-manager"}}),
         json!({"source": source, "reportingComponent": "x", "reportingInstance": "Gardenlet"}),
         json!({"source": {"component": "x", "host": "gard\u{435}nlet"}}),
+        json!({"source": {"component": "x", "host": "garden.contro11er-manager"}}),
     ] {
         let forged = core.create(&params, &event("forged", named)).await;
         refused(forged.map(drop), "is the reporter of the Event");

@@ -74,6 +74,50 @@ pub async fn a_version_is_on_offer_or_stays(garden: &Garden) {
     allowed(deleted.map(drop));
 }
 
+/// Processes of the suite repeat these texts in Events and constraints.
+pub async fn no_free_text_of_a_shoot_has_a_control_character(garden: &Garden) {
+    let editor: Api<Shoot> = Api::namespaced(garden.editor_of_shoots(NAMESPACE).await.unwrap(), NAMESPACE);
+    let words = "should match '^[ -~]*$'";
+    let forged = "x\n  Warning  ForceRestoreRefused  2s  garden-controller-manager  seed-a still answers";
+    for text in [forged, "a\u{1b}]0;x\u{7}", "a\u{202e}b"] {
+        for place in [
+            "/region",
+            "/networking/type",
+            "/provider/type",
+            "/extensions/0/type",
+            "/dns/providers/0/type",
+            "/dns/providers/0/secretName",
+            "/provider/workers/0/name",
+            "/provider/workers/0/zones/0",
+            "/provider/workers/0/machine/type",
+            "/provider/workers/0/machine/image/name",
+            "/provider/workers/0/machine/image/version",
+            "/provider/workers/0/volume/type",
+            "/provider/workers/0/cri/containerRuntimes/0/type",
+        ] {
+            // The name of a pool has at most 15 characters.
+            let text = if place.ends_with("workers/0/name") {
+                "a\nb"
+            } else {
+                text
+            };
+            let mut body = garden::shoot_with_pools(
+                "forged",
+                "offer",
+                &json!([{
+                    "name": "a", "minimum": 1, "maximum": 1, "zones": ["a"], "volume": {"type": "x", "size": "1Gi"},
+                    "machine": {"type": "any", "image": {"name": "x", "version": "1"}},
+                    "cri": {"name": "containerd", "containerRuntimes": [{"type": "x"}]},
+                }]),
+            );
+            body["spec"]["extensions"] = json!([{"type": "x"}]);
+            body["spec"]["dns"] = json!({"providers": [{"type": "x", "secretName": "x"}]});
+            *body["spec"].pointer_mut(place).unwrap() = json!(text);
+            refused(garden.apply(&editor, "forged", body).await, words);
+        }
+    }
+}
+
 /// Without the Shoot, no process removes the control plane, and no quota counts the control plane.
 pub async fn a_shoot_stays_until_its_seed_has_removed_the_control_plane(garden: &Garden) {
     let editor: Api<Shoot> = Api::namespaced(garden.editor_of_shoots(NAMESPACE).await.unwrap(), NAMESPACE);

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use api::text::one_line;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Client, Resource,
@@ -46,7 +47,10 @@ pub async fn in_operation<F: Future>(id: &str, epoch: i64, work: F) -> F::Output
     IDENTITY.scope(identity, work).await
 }
 
+/// The note with the end of the operation. A tenant writes parts of many notes, and `kubectl describe` prints
+/// control characters as received. So a note is a single line: a line feed would forge further Events.
 fn with_identity(note: &str) -> String {
+    let note = one_line(note);
     let identity = IDENTITY.try_with(Clone::clone).unwrap_or_default();
     let room = NOTE_LIMIT - identity.chars().count();
     note.chars().take(room).chain(identity.chars()).collect()
@@ -313,6 +317,18 @@ mod tests {
         let long = in_operation("u-3", 2, async { with_identity(&"x".repeat(2000)) }).await;
         assert_eq!(long.chars().count(), NOTE_LIMIT);
         assert!(long.ends_with("x (operation u-3, epoch 2)"), "{long}");
+    }
+
+    #[tokio::test]
+    async fn a_note_is_a_single_line_within_the_limit() {
+        let forged = with_identity("type x\n  Warning  DataLost \u{1b}[2K\u{202e}\r\t");
+        assert_eq!(
+            forged,
+            "type x\\u{a}  Warning  DataLost \\u{1b}[2K\\u{202e}\\u{d}\\u{9}"
+        );
+        let long = in_operation("u-3", 2, async { with_identity(&"\n".repeat(2000)) }).await;
+        assert_eq!(long.chars().count(), NOTE_LIMIT);
+        assert!(long.ends_with("(operation u-3, epoch 2)"), "{long}");
     }
 
     /// The API refuses actions of more than 128 characters.

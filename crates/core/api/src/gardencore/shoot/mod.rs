@@ -33,7 +33,9 @@ pub use workers::*;
 pub use zone_isolation::*;
 
 use crate::{
-    derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none},
+    derive::{
+        CustomResource, Deserialize, JsonSchema, KubeSchema, PRINTABLE, Serialize, skip_serializing_none,
+    },
     gardencore::project::Toleration,
     meta::NamedResourceReference,
 };
@@ -210,7 +212,7 @@ pub struct ShootSpec {
     /// Purpose of the shoot, such as `production`.
     pub purpose: Option<ShootPurpose>,
     /// Region of the shoot's machines, as the provider calls the region.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = PRINTABLE))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub region: String,
     /// The SecretBinding with the credentials.

@@ -1,7 +1,9 @@
 //! Networks and names of a Shoot.
 
 use crate::{
-    derive::{Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, skip_serializing_none},
+    derive::{
+        Deserialize, JsonSchema, KubeSchema, PRINTABLE, PackedExtension, Serialize, skip_serializing_none,
+    },
     meta::CrossVersionObjectReference,
 };
 
@@ -14,7 +16,7 @@ use crate::{
 #[x_kube(validation = ("!has(oldSelf.nodes) || has(self.nodes)", "nodes cannot be removed once set"))]
 pub struct Networking {
     /// Type of the network plugin, as offered by a ControllerRegistration.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = PRINTABLE))]
     pub type_: Option<String>,
     /// The plugin's own configuration.
     pub provider_config: Option<PackedExtension>,
@@ -78,11 +80,13 @@ pub struct DNSProvider {
     pub primary: Option<bool>,
     /// Name of the Secret with the credentials, in the Shoot's namespace. Has no effect beside the newer
     /// `credentialsRef`.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub secret_name: Option<String>,
     /// The object with the credentials, in the Shoot's namespace. Only a Secret is supported (`apiVersion`
     /// v1, `kind` Secret).
     pub credentials_ref: Option<CrossVersionObjectReference>,
     /// Type of the provider, as offered by a ControllerRegistration for DNSRecords.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub type_: Option<String>,
     /// Zones that the provider hosts.
     pub zones: Option<DNSIncludeExclude>,

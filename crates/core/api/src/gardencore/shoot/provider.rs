@@ -1,7 +1,7 @@
 //! Settings of a Shoot for the provider.
 
 use super::{Worker, WorkersSettings};
-use crate::derive::{Deserialize, KubeSchema, PackedExtension, Serialize, skip_serializing_none};
+use crate::derive::{Deserialize, KubeSchema, PRINTABLE, PackedExtension, Serialize, skip_serializing_none};
 
 /// Type and settings of the provider, and worker pools.
 #[skip_serializing_none]
@@ -19,7 +19,7 @@ use crate::derive::{Deserialize, KubeSchema, PackedExtension, Serialize, skip_se
 ))]
 pub struct Provider {
     /// Type of the provider, equal in the extensions and the CloudProfile.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = PRINTABLE))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: String,
     /// The provider's own configuration of the control plane.

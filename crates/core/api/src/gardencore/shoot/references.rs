@@ -3,7 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::derive::{
-    BTreeMap, Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, skip_serializing_none,
+    BTreeMap, Deserialize, JsonSchema, KubeSchema, PRINTABLE, PackedExtension, Serialize,
+    skip_serializing_none,
 };
 
 /// A CloudProfile or NamespacedCloudProfile.
@@ -50,7 +51,7 @@ pub struct SeedSelector {
 #[serde(rename_all = "camelCase")]
 pub struct Extension {
     /// Type of the extension, as offered by a ControllerRegistration.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = PRINTABLE))]
     pub type_: String,
     /// The extension's own configuration.
     pub provider_config: Option<PackedExtension>,

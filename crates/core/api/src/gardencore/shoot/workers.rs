@@ -5,7 +5,8 @@ use k8s_openapi::{api::core::v1::Taint, apimachinery::pkg::util::intstr::IntOrSt
 use super::KubeletConfig;
 use crate::{
     derive::{
-        BTreeMap, Deserialize, JsonSchema, KubeSchema, PackedExtension, Serialize, skip_serializing_none,
+        BTreeMap, Deserialize, JsonSchema, KubeSchema, PRINTABLE, PackedExtension, Serialize,
+        skip_serializing_none,
     },
     gardencore::seed::SeedBackup,
     meta::Duration,
@@ -33,7 +34,7 @@ pub struct Worker {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Name of the pool, unique in the Shoot. Names of the pool's machines begin with the name.
-    #[schemars(length(min = 1, max = 15))]
+    #[schemars(length(min = 1, max = 15), regex(pattern = PRINTABLE))]
     pub name: String,
     /// Type, image and architecture of the pool's machines.
     pub machine: Machine,
@@ -62,7 +63,7 @@ pub struct Worker {
     /// Zones of the region over which the machines of the pool are spread evenly, each named once, as the
     /// account calls the zone. 32 at most. Without a zone the provider chooses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(max = 63)))]
+    #[schemars(length(max = 32), inner(length(max = 63), regex(pattern = PRINTABLE)))]
     // Each zone is a MachineDeployment. A rule of CEL, unlike a list of type `set`, spares Shoots from before
     // this rule.
     #[x_kube(validation = (
@@ -116,6 +117,7 @@ pub struct CRI {
 #[serde(rename_all = "camelCase")]
 pub struct ContainerRuntime {
     /// Type of the container runtime, as offered by a ControllerRegistration.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub type_: String,
     /// The container runtime's own configuration.
     pub provider_config: Option<PackedExtension>,
@@ -130,7 +132,7 @@ pub struct WorkerKubernetes {
     /// The kubelet's version.
     #[schemars(
         length(min = 1, max = 64),
-        regex(pattern = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+].+)?$")
+        regex(pattern = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+][ -~]+)?$")
     )]
     pub version: Option<String>,
 }
@@ -141,10 +143,12 @@ pub struct WorkerKubernetes {
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
     /// Machine type of the CloudProfile, such as `m5.large`.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub type_: String,
     /// Machine image of the CloudProfile. Absent for the default image.
     pub image: Option<ShootMachineImage>,
     /// Architecture of the machines' CPUs: `amd64` or `arm64`.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub architecture: Option<String>,
 }
 
@@ -154,10 +158,12 @@ pub struct Machine {
 #[serde(rename_all = "camelCase")]
 pub struct ShootMachineImage {
     /// Name of a machine image of the CloudProfile.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub name: String,
     /// The provider's own configuration of the image.
     pub provider_config: Option<PackedExtension>,
     /// Version of the image. Absent for the newest supported version.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub version: Option<String>,
 }
 
@@ -167,10 +173,13 @@ pub struct ShootMachineImage {
 #[serde(rename_all = "camelCase")]
 pub struct Volume {
     /// Name of the volume, for references in other fields.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub name: Option<String>,
     /// Type of the volume, as the CloudProfile lists the type.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub type_: Option<String>,
     /// Size of the volume, such as `50Gi`.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub size: String,
     /// Whether the volume is encrypted.
     pub encrypted: Option<bool>,
@@ -182,10 +191,13 @@ pub struct Volume {
 #[serde(rename_all = "camelCase")]
 pub struct DataVolume {
     /// Name of the volume, unique in the pool.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub name: String,
     /// Type of the volume, as the CloudProfile lists the type.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub type_: Option<String>,
     /// Size of the volume, such as `50Gi`.
+    #[schemars(regex(pattern = PRINTABLE))]
     pub size: String,
     /// Whether the volume is encrypted.
     pub encrypted: Option<bool>,

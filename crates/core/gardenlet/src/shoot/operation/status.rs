@@ -18,6 +18,7 @@ use api::{
         Condition, ConditionStatus, LastError, LastOperation, LastOperationState as State,
         LastOperationType as Type,
     },
+    text::one_line,
 };
 use flow::Progress;
 use jiff::{SignedDuration, Timestamp};
@@ -407,7 +408,7 @@ pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> O
         return None;
     }
     let is_reported = matches!(last_errors::reported(shoot), [only]
-        if only.description == constraint.message && only.codes == constraint.codes);
+        if only.description == one_line(&constraint.message) && only.codes == constraint.codes);
     let error = last_errors::new_error(
         PREFLIGHT,
         constraint.message.clone(),
@@ -441,7 +442,8 @@ pub fn success_reason(type_: Type) -> &'static str {
 
 fn last_operation(type_: Type, state: State, progress: i32, description: &str, now: Time) -> LastOperation {
     LastOperation {
-        description: description.to_owned(),
+        // The cloud of a tenant writes parts of the cause of a wait.
+        description: one_line(description).into_owned(),
         last_update_time: now,
         progress,
         state,

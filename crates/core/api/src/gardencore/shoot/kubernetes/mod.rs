@@ -40,7 +40,7 @@ pub struct Kubernetes {
     /// Kubernetes version of the control plane, such as `1.34.4`.
     #[schemars(
         length(min = 1, max = 64),
-        regex(pattern = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+].+)?$")
+        regex(pattern = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+][ -~]+)?$")
     )]
     pub version: Option<String>,
     /// Settings of the vertical pod autoscaler.
