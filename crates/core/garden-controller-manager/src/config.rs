@@ -111,7 +111,7 @@ fn reserved_domain(text: &str) -> Result<ReservedDomain, String> {
 ///
 /// This list is the source. Tests compare policy `garden-controller-manager-quota` and the value
 /// `projectQuotas` with the list, and the list with role `admin` of a real API server.
-pub const KUBERNETES_RESOURCES: [&str; 24] = [
+pub const KUBERNETES_RESOURCES: [&str; 26] = [
     "pods",
     "persistentvolumeclaims",
     "services",
@@ -123,6 +123,8 @@ pub const KUBERNETES_RESOURCES: [&str; 24] = [
     "count/roles.rbac.authorization.k8s.io",
     "count/rolebindings.rbac.authorization.k8s.io",
     "count/leases.coordination.k8s.io",
+    "count/endpoints",
+    "count/endpointslices.discovery.k8s.io",
     "count/replicationcontrollers",
     "count/deployments.apps",
     "count/daemonsets.apps",

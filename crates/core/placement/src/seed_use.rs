@@ -3,7 +3,7 @@
 use api::gardencore::{BackupEntry, Seed, Shoot};
 use kube::ResourceExt;
 
-use crate::{hosting_seed, is_hosted, is_released, status, wanted_seed};
+use crate::{hosting_seed, is_hosted, is_released, pause, status, wanted_seed};
 
 /// Names of the seeds that a shoot needs: the host, the destination of a hosted shoot, and former seeds. Of a
 /// released Shoot only former seeds may have objects: otherwise a user could keep a Seed by a finalizer of
@@ -49,21 +49,29 @@ pub fn is_identity(seed: &Seed, name_or_uid: &str) -> bool {
         .any(|identity| identity == name_or_uid)
 }
 
-/// Whether a Shoot holds the Seed in its `spec.seedName`. A Shoot that the seed has refused holds no Seed,
-/// nor does a released Shoot, or a Shoot in deletion that no seed has taken. A Seed in deletion takes no new
+/// Whether a Shoot that no seed has taken has an obstacle: a recorded error, or the annotation by which the
+/// user holds the Shoot back. Such a Shoot may wait without an end, so the Shoot holds no room, no extension
+/// and no Seed.
+#[must_use]
+pub fn has_obstacle(shoot: &Shoot) -> bool {
+    status(shoot).is_some_and(|status| !status.last_errors.is_empty()) || pause(shoot, false).is_some()
+}
+
+/// Whether a Shoot holds the Seed in its `spec.seedName`. A Shoot with an obstacle holds no Seed, nor does a
+/// released Shoot, or a Shoot in deletion that no seed has taken. A Seed in deletion takes no new
 /// Shoot. Otherwise a user could prevent each deletion and each edit of a Seed.
 #[must_use]
 pub fn is_held_by_shoot(seed: &Seed, shoot: &Shoot) -> bool {
     let is_named = shoot.spec.seed_name.as_ref() == Some(&seed.name_any());
-    let is_refused = status(shoot).is_some_and(|status| !status.last_errors.is_empty());
     let is_going = seed.metadata.deletion_timestamp.is_some() || shoot.metadata.deletion_timestamp.is_some();
-    is_named && (is_hosted(shoot) && !is_released(shoot) || !is_hosted(shoot) && !is_refused && !is_going)
+    is_named
+        && (is_hosted(shoot) && !is_released(shoot) || !is_hosted(shoot) && !has_obstacle(shoot) && !is_going)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use api::gardencore::SeedSpec;
+    use api::{constants::SHOOT_IGNORE, gardencore::SeedSpec};
     use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
     use serde_json::{Value, json};
 
@@ -139,6 +147,13 @@ mod tests {
         let new = shoot("a", &Value::Null);
         assert!(is_held_by_shoot(&seed, &new) && is_held_by_shoot(&seed, &hosted));
         assert!(!is_held_by_shoot(&seed, &refused));
+        let ignored = |mut shoot: Shoot| {
+            let annotation = (SHOOT_IGNORE.to_owned(), "true".to_owned());
+            shoot.metadata.annotations = Some([annotation].into());
+            shoot
+        };
+        assert!(!is_held_by_shoot(&seed, &ignored(new.clone())));
+        assert!(is_held_by_shoot(&seed, &ignored(hosted.clone())));
         assert!(!is_held_by_shoot(&seed, &shoot("b", &Value::Null)));
         seed.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
         assert!(is_held_by_shoot(&seed, &hosted));

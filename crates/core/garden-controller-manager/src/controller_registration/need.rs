@@ -14,7 +14,9 @@ use kube::ResourceExt;
 use placement::{
     credentials::primary_dns_provider,
     extensions::{Extensions, KIND},
-    is_hosted, is_released, isolation, registered, unreserved_domain,
+    is_hosted, is_released, isolation, registered,
+    seed_use::has_obstacle,
+    unreserved_domain,
 };
 
 /// A kind and a type of extension objects.
@@ -48,12 +50,11 @@ pub type Needs = BTreeSet<Need>;
 
 /// Seeds with objects of a shoot: the seed in the spec, the seed in the status, and former seeds that still
 /// clean up. A Shoot that no seed can take needs no extension: a user could install each extension in each
-/// seed by a Shoot that is refused. Nor does a released Shoot, except in former seeds.
+/// seed by a Shoot that is refused or held back. Nor does a released Shoot, except in former seeds.
 #[must_use]
 pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
     let status = shoot.status.as_ref();
-    let is_refused = status.is_some_and(|status| !status.last_errors.is_empty());
-    let can_be_taken = is_hosted(shoot) || !is_refused && unreserved_domain(shoot).is_none();
+    let can_be_taken = is_hosted(shoot) || !has_obstacle(shoot) && unreserved_domain(shoot).is_none();
     let former = status.into_iter().flat_map(|status| &status.former_seeds);
     let named = [
         shoot.spec.seed_name.as_ref().filter(|_| can_be_taken),

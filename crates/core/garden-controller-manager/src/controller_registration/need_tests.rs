@@ -41,6 +41,12 @@ fn a_shoot_that_no_seed_can_take_needs_no_extension() {
     let set = |shoot: &mut Shoot, status: Value| shoot.status = serde_json::from_value(status).unwrap();
     let a = BTreeSet::from(["a".to_owned()]);
     assert_eq!(seeds_of(&new), a);
+    let ignored = json!({"shoot.gardener.cloud/ignore": "true"});
+    new.metadata.annotations = serde_json::from_value(ignored).unwrap();
+    assert!(seeds_of(&new).is_empty(), "held back");
+    set(&mut new, json!({"seedName": "a"}));
+    assert_eq!(seeds_of(&new), a, "held back in the seed");
+    new.metadata.annotations = None;
     set(&mut new, json!({"lastErrors": [{"description": "no"}]}));
     assert!(seeds_of(&new).is_empty());
     set(

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use api::gardencore::{Seed, Shoot, ShootStatus};
+use api::gardencore::{Seed, Shoot};
 use kube::ResourceExt;
-use placement::is_released;
+use placement::{is_released, seed_use::has_obstacle};
 
 use super::preflight::{FULL, Verdict};
 
@@ -23,7 +23,7 @@ pub(super) fn room(seed: &Seed) -> Option<usize> {
 
 /// The shoots that need room in the seed: on the seed, approved to move there, or about to be created there.
 /// Of the last kind only a share counts, because each member of a project can create Shoots that name the
-/// seed. A Shoot with a reported obstacle does not count, because no seed takes such a Shoot. Nor does a
+/// seed. A Shoot with an obstacle does not count, because no seed takes such a Shoot. Nor does a
 /// released Shoot, or a Shoot in deletion that no seed has taken.
 pub(super) fn hosted<'a>(
     seed: &'a str,
@@ -46,14 +46,13 @@ fn is_on_or_comes(shoot: &Shoot, seed: &str) -> bool {
 }
 
 fn is_about_to_be_created(shoot: &Shoot, seed: &str) -> bool {
-    let is_excluded = |status: &ShootStatus| {
-        let host = status.seed_name.as_deref().unwrap_or_default();
-        !host.is_empty() || !status.last_errors.is_empty()
-    };
+    let status = shoot.status.as_ref();
+    let host = status.and_then(|status| status.seed_name.as_deref());
     let is_going = shoot.metadata.deletion_timestamp.is_some();
     shoot.spec.seed_name.as_deref() == Some(seed)
         && !is_going
-        && !shoot.status.as_ref().is_some_and(is_excluded)
+        && host.unwrap_or_default().is_empty()
+        && !has_obstacle(shoot)
 }
 
 /// The verdict on a move to a seed without room.
@@ -149,6 +148,10 @@ mod tests {
         let refused = json!({"lastErrors": [{"description": "Seed b has the taint protected"}]});
         let known = [shoot("refused", "b", &refused)];
         assert_eq!(hosted("b", 40, &known).count(), 0);
+        let mut ignored = Arc::unwrap_or_clone(shoot("ignored", "b", &json!({})));
+        let annotations = json!({"shoot.gardener.cloud/ignore": "true"});
+        ignored.metadata.annotations = serde_json::from_value(annotations).unwrap();
+        assert_eq!(hosted("b", 40, &[Arc::new(ignored)]).count(), 0);
     }
 
     /// Else a member keeps planned moves from the seed by finalizers of deleted Shoots.
