@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     answer::Answer,
-    events::events,
+    events::raw_events,
     failure::Failure,
     session::{SeedReading, Session},
     version::PLUGIN,
@@ -39,11 +39,18 @@ impl Bundle {
     }
 
     async fn add_events(&mut self, session: &Session, namespace: &str, uid: Option<String>) {
-        match Box::pin(events(session, namespace, &uid.unwrap_or_default())).await {
-            Ok(events) => self
-                .items
-                .extend(events.iter().map(|event| without_bookkeeping(to_json(event)))),
-            Err(failure) => self.not_read.push(failure.to_string()),
+        for read in Box::pin(raw_events(session, namespace, &uid.unwrap_or_default())).await {
+            match read {
+                Ok(events) => {
+                    let items = events.items.into_iter().map(as_event);
+                    self.items.extend(items.map(without_bookkeeping));
+                    if events.is_cut {
+                        let sentence = format!("namespace {namespace} has further Events about the object");
+                        self.not_read.push(sentence);
+                    }
+                }
+                Err(failure) => self.not_read.push(failure.to_string()),
+            }
         }
     }
 }
@@ -128,6 +135,15 @@ async fn backup_entry(session: &Session, shoot: &Shoot) -> Option<Result<Value, 
 
 fn to_json(object: &impl Serialize) -> Value {
     serde_json::to_value(object).unwrap_or_default()
+}
+
+/// The item of a list, with the kind that a list leaves out.
+fn as_event(mut item: Value) -> Value {
+    if let Some(fields) = item.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), json!("v1"));
+        fields.insert("kind".to_owned(), json!("Event"));
+    }
+    item
 }
 
 /// The object without fields that are of no help, or that may repeat content of a Secret.

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
-use kube::{Api, api::ListParams};
+use kube::{Api, Resource, api::ListParams, core::Request};
 use runtime::client::Cluster;
+use serde_json::Value;
 
 use crate::{failure::Failure, session::Session};
 
@@ -12,12 +13,55 @@ const MOST: u32 = 500;
 /// The process that decides about takeovers.
 const GARDEN: &str = "garden-controller-manager";
 
-/// The Events of the object with this uid, the oldest first.
-pub async fn events(session: &Session, namespace: &str, uid: &str) -> Result<Vec<Event>, Failure> {
-    list(session, namespace, &format!("involvedObject.uid={uid}")).await
+/// Reporters with a list of their own. Many Events of a member push no Event of these processes out.
+const PROCESSES: [&str; 2] = [GARDEN, "gardenlet"];
+
+/// Events as the garden stores the Events. A member of the project may write times that no type takes.
+pub struct RawEvents {
+    /// The Events, in the order of their names.
+    pub items: Vec<Value>,
+    /// Whether the garden has further Events.
+    pub is_cut: bool,
 }
 
-/// As [`events`], of garden-controller-manager alone: many Events of further reporters push no answer out.
+/// The Events of the object with this uid: of garden-controller-manager, of gardenlets, and of further
+/// reporters.
+pub async fn raw_events(session: &Session, namespace: &str, uid: &str) -> Vec<Result<RawEvents, Failure>> {
+    let mut lists = Vec::new();
+    for fields in selectors(uid) {
+        lists.push(Box::pin(list_raw(session, namespace, &fields)).await);
+    }
+    lists
+}
+
+fn selectors(uid: &str) -> Vec<String> {
+    let about = format!("involvedObject.uid={uid}");
+    let others = PROCESSES.map(|process| format!("reportingComponent!={process}"));
+    let lists = PROCESSES.map(|process| format!("{about},reportingComponent={process}"));
+    let others = format!("{about},{}", others.join(","));
+    lists.into_iter().chain([others]).collect()
+}
+
+async fn list_raw(session: &Session, namespace: &str, fields: &str) -> Result<RawEvents, Failure> {
+    let about = ListParams::default().fields(fields).limit(MOST);
+    let read = async {
+        let request = Request::new(Event::url_path(&(), Some(namespace))).list(&about);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        session.garden().client().request::<Value>(request).await
+    };
+    let doing = format!("Events in namespace {namespace} cannot be listed");
+    let mut list = Box::pin(session.request(&doing, read)).await?;
+    let more = list.pointer("/metadata/continue").and_then(Value::as_str);
+    let is_cut = more.is_some_and(|token| !token.is_empty());
+    let items = match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    };
+    Ok(RawEvents { items, is_cut })
+}
+
+/// The Events of garden-controller-manager about the object with this uid, the oldest first. Many Events of
+/// further reporters push no answer out.
 pub async fn events_of_garden(session: &Session, namespace: &str, uid: &str) -> Result<Vec<Event>, Failure> {
     let fields = format!("involvedObject.uid={uid},reportingComponent={GARDEN}");
     list(session, namespace, &fields).await
@@ -45,7 +89,7 @@ pub fn time(event: &Event) -> Option<Timestamp> {
 }
 
 /// The newest sentence of garden-controller-manager with any of the reasons since this time, among Events in
-/// the order of [`events`]. Events of further reporters do not count: a seed or a member of the project may
+/// the order of [`events_of_garden`]. Events of further reporters do not count: a seed or a member of the project may
 /// write Events, but decides no takeover. Policy `project-event` keeps the name of the reporter for the
 /// process.
 #[must_use]
@@ -68,6 +112,16 @@ mod tests {
 
     fn event(yaml: &str) -> Event {
         serde_yaml_ng::from_str(yaml).unwrap()
+    }
+
+    #[test]
+    fn events_of_a_member_are_a_list_of_their_own() {
+        let expected = [
+            "involvedObject.uid=u,reportingComponent=garden-controller-manager",
+            "involvedObject.uid=u,reportingComponent=gardenlet",
+            "involvedObject.uid=u,reportingComponent!=garden-controller-manager,reportingComponent!=gardenlet",
+        ];
+        assert_eq!(selectors("u"), expected);
     }
 
     #[test]

@@ -433,6 +433,8 @@ async fn a_bundle_has_no_secret(fixture: &Fixture) -> Result<()> {
     let state = json!({"gardener": [{"name": "ca", "type": "secret", "data": {"key": "s3cret"}}]});
     let metadata = json!({"name": "ill", "namespace": NAMESPACE});
     apply(&fixture.client, object("ShootState", metadata, &state)).await?;
+    let ill = fixture.shoots.get("ill").await?;
+    events_of_a_member_and_the_garden(fixture, &ill).await?;
     let answer = diagnose(&fixture.session, "ill", None).await?;
     assert!(
         !answer.text.contains("s3cret") && !answer.text.contains("managedFields"),
@@ -442,5 +444,29 @@ async fn a_bundle_has_no_secret(fixture: &Fixture) -> Result<()> {
     let items = answer.json["items"].as_array().unwrap();
     let kinds: Vec<&str> = items.iter().filter_map(|item| item["kind"].as_str()).collect();
     assert!(kinds.contains(&"Shoot") && kinds.contains(&"Seed"), "{kinds:?}");
+    let notes = items.iter().filter(|item| item["kind"] == "Event");
+    let notes: Vec<&str> = notes.filter_map(|item| item["message"].as_str()).collect();
+    assert_eq!(
+        notes,
+        ["of garden-controller-manager", "of gardenlet", "of member"]
+    );
+    Ok(())
+}
+
+/// The Event of a member has a time that no type takes.
+async fn events_of_a_member_and_the_garden(fixture: &Fixture, shoot: &Shoot) -> Result<()> {
+    for (reporter, time) in [
+        ("member", "9999-12-31T23:59:59Z"),
+        ("garden-controller-manager", "2026-01-01T00:00:00Z"),
+        ("gardenlet", "2026-01-01T00:00:00Z"),
+    ] {
+        let about = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": "ill",
+            "namespace": NAMESPACE, "uid": shoot.metadata.uid});
+        let event = json!({"apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": format!("of-{reporter}"), "namespace": NAMESPACE}, "involvedObject": about,
+            "reportingComponent": reporter, "reportingInstance": reporter, "reason": "R", "type": "Normal",
+            "message": format!("of {reporter}"), "lastTimestamp": time});
+        apply(&fixture.client, event).await?;
+    }
     Ok(())
 }
