@@ -42,6 +42,10 @@ const SHOWS: &[(&str, &[&str])] = &[
         &["3"],
     ),
     (
+        r#"kubectl -n garden-dev get shoot demo -o jsonpath-as-json='{.status.constraints[?(@.type=="MigrationDryRun")].message}'"#,
+        &["a move\\u001b[2K"],
+    ),
+    (
         r"kubectl get secretbindings,credentialsbindings -A -o json | jq -r --arg project garden-dev '.items[] | (.secretRef // .credentialsRef) as $secret | select($secret.namespace == $project and .metadata.namespace != $project) | [.kind, .metadata.namespace, .metadata.name, $secret.name, .metadata.creationTimestamp] | @tsv'",
         &[
             "SecretBinding\tgarden-other\tborrowed\tcloud",
@@ -69,7 +73,9 @@ const SHOWS_NOTHING: &[&str] = &[
     "kubectl -n garden get pods",
     "kubectl -n shoot--dev--demo get pods -o wide",
     // The gardenlet, which does not run here, answers the dry run.
-    r#"kubectl -n garden-dev get shoot demo -o jsonpath='{.status.conditions[?(@.type=="ZoneIsolationDryRun")].message}{"\n"}'"#,
+    r#"kubectl -n garden-dev get shoot demo -o jsonpath-as-json='{.status.conditions[?(@.type=="ZoneIsolationDryRun")].message}'"#,
+    // The operator names the author. Module `bindings` runs the command with bindings of an author.
+    r"kubectl get rolebindings,clusterrolebindings -A -o json | jq -c --arg author AUTHOR '.items[] | select(any(.subjects[]?; .name == $author)) | [.kind, .metadata.namespace, .metadata.name]'",
     // The gardenlet, which does not run here, writes the room of the seed.
     "kubectl get seed seed-b -o jsonpath='{.status.allocatable.shoots}'",
 ];

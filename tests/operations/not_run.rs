@@ -112,10 +112,6 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "the servers here have no Nodes",
     ),
     (
-        "kubectl get rolebindings,clusterrolebindings -A -o wide | grep AUTHOR",
-        "the operator names the author",
-    ),
-    (
         "kubectl -n NAMESPACE delete pod NAME --wait=false",
         "Deployments here have no Pods",
     ),

@@ -125,6 +125,11 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
             event("e", "garden-controller-manager", "HibernationScheduleInvalid"),
         ),
         (
+            "involvedObject.name=demo,reportingComponent=gardenlet",
+            Cluster::Garden,
+            event("lost", "gardenlet", "DataLost"),
+        ),
+        (
             "-n garden-dev get rolebindings -o wide",
             Cluster::Garden,
             binding_of_member(),
@@ -283,10 +288,10 @@ pub async fn a_deletion_has_failed(garden: &Desk) -> Result<()> {
     Ok(())
 }
 
-/// An answer to the dry run of a move.
+/// An answer to the dry run of a move, with a control character that a hostile process could write.
 pub async fn a_dry_run_is_answered(garden: &Desk) -> Result<()> {
     let time = "2026-01-01T00:00:00Z";
-    let answer = json!({"type": "MigrationDryRun", "status": "True", "reason": "MigrationPossible", "message": "m",
+    let answer = json!({"type": "MigrationDryRun", "status": "True", "reason": "MigrationPossible", "message": "a move\u{1b}[2K",
         "lastTransitionTime": time, "lastUpdateTime": time});
     // The Shoot keeps the remaining constraints.
     let patch = json!([{"op": "add", "path": "/status/constraints/-", "value": answer}]);

@@ -208,3 +208,24 @@ fn a_difference_names_what_goes() {
         Some(json!({"a": [2]}))
     );
 }
+
+/// The kubeconfig of a tenant names a server of the tenant. The gardenlet repeats the text in an Event.
+#[test]
+fn a_text_of_a_cloud_is_a_single_line() {
+    let (infrastructure, now) = (
+        object(&json!({}), "2026-01-01T00:00:00Z"),
+        at("2026-01-01T00:00:01Z"),
+    );
+    let forged = "403\n  Warning  DataLost \u{1b}[2K";
+    let shown = "403\\u{a}  Warning  DataLost \\u{1b}[2K";
+    let error = Error::transient(forged);
+    let patch = failed(&infrastructure, Operation::Reconcile, &error, now);
+    let waits = waiting(&infrastructure, Operation::Reconcile, forged, now);
+    for text in [
+        &patch["lastError"]["description"],
+        &patch["lastOperation"]["description"],
+        &waits["lastOperation"]["description"],
+    ] {
+        assert!(text.as_str().unwrap().ends_with(shown), "{text}");
+    }
+}
