@@ -1,5 +1,5 @@
-//! The runbook about the rights of a member deletes bindings of other projects to a Secret of the project, and
-//! no further binding. The runbook finds each RoleBinding of the author.
+//! The runbook about the rights of a member deletes bindings of other projects to a Secret of the project,
+//! and no further binding. The runbook finds each RoleBinding of the author.
 
 use serde_json::{Value, json};
 

@@ -89,9 +89,9 @@ pub fn time(event: &Event) -> Option<Timestamp> {
 }
 
 /// The newest sentence of garden-controller-manager with any of the reasons since this time, among Events in
-/// the order of [`events_of_garden`]. Events of further reporters do not count: a seed or a member of the project may
-/// write Events, but decides no takeover. Policy `project-event` keeps the name of the reporter for the
-/// process.
+/// the order of [`events_of_garden`]. Events of further reporters do not count: a seed or a member of the
+/// project may write Events, but decides no takeover. Policy `project-event` keeps the name of the reporter
+/// for the process.
 #[must_use]
 pub fn newest<'a>(events: &'a [Event], reasons: &[&str], since: Timestamp) -> Option<&'a str> {
     let is_answer = |event: &&Event| {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use api::machine::{Machine, MachineStatus};
+use api::{
+    machine::{Machine, MachineStatus},
+    text::one_line,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 use kube::{Api, ResourceExt};
@@ -49,13 +52,15 @@ pub struct MachineReport {
 }
 
 impl MachineReport {
-    /// A report without an error.
+    /// A report without an error. The cloud of a tenant writes parts of some descriptions, so the description
+    /// becomes a single line.
     pub fn new(phase: Phase, operation: Operation, state: State, description: impl Into<String>) -> Self {
+        let description: String = description.into();
         Self {
             phase,
             operation,
             state,
-            description: description.into(),
+            description: one_line(&description).into_owned(),
             code: None,
         }
     }

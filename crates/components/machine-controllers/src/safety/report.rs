@@ -78,17 +78,8 @@ impl Unmanaged {
             ),
             true => return,
         };
-        let now = clock::now_k8s();
-        let condition = Condition {
-            type_: EVERY_NODE_READY.to_owned(),
-            status,
-            last_transition_time: now.clone(),
-            last_update_time: now,
-            reason: reason.to_owned(),
-            message: format!("{message}."),
-            codes: Vec::new(),
-        };
-        condition.merge_into(list);
+        let message = format!("{message}.");
+        Condition::new(EVERY_NODE_READY, status, reason, &message, clock::now_k8s()).merge_into(list);
     }
 }
 
