@@ -34,6 +34,8 @@ use ground::{CORE, Ground, NAMESPACE, PROJECT, SOON, context::context};
 
 const UID: &str = "u-1";
 const FLAG: &str = "--enable-preparation";
+/// For the report that keys or an entry are missing: the gardenlet reports after 30 s and a repetition.
+const REPORT_WITHIN: Duration = Duration::from_secs(150);
 /// Longer than two checks of a prepared namespace.
 const QUIET: Duration = Duration::from_secs(21);
 
@@ -356,7 +358,7 @@ impl Preparing {
     }
 
     async fn until_gone(&self) -> Result<()> {
-        let gone = testkit::measured("the namespace is gone", SOON, |bound| {
+        let gone = testkit::measured("the namespace is gone", REPORT_WITHIN, |bound| {
             wait::until_gone(&self.namespaces, NAMESPACE, bound)
         });
         gone.await?;
@@ -369,7 +371,7 @@ impl Preparing {
     }
 
     async fn until_condition(&self, holds: impl Fn(&Condition) -> bool) -> Result<Condition> {
-        eventually("the seed reports", SOON, || async {
+        eventually("the seed reports", REPORT_WITHIN, || async {
             let shoot = self.shoots.get("web").await.map_err(|error| error.to_string())?;
             let status = shoot.status.unwrap_or_default();
             let conditions = status.live_migration.unwrap_or_default().conditions;
