@@ -111,14 +111,7 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
                 "status": {"conditions": [{"type": "NamespaceFinalizersRemaining", "status": "True",
                     "reason": "SomeFinalizersRemain", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}),
         ),
-        (
-            "dns demo-owner",
-            Cluster::Seed,
-            json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "DNSRecord",
-                "metadata": {"name": "demo-owner", "namespace": "shoot--dev--demo"},
-                "spec": {"type": "local", "secretRef": {"name": "dns", "namespace": "shoot--dev--demo"},
-                    "name": "owner.api.demo.example.org", "recordType": "TXT", "values": ["identity"]}}),
-        ),
+        ("dns demo-owner", Cluster::Seed, owner_record()),
         (
             "-n garden-dev get events",
             Cluster::Garden,
@@ -142,6 +135,13 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
         ("controllerinstallations", Cluster::Garden, installation()),
         ("-n garden-exposure get services", Cluster::Seed, tunnel_service()),
     ]
+}
+
+fn owner_record() -> Value {
+    json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "DNSRecord",
+        "metadata": {"name": "demo-owner", "namespace": "shoot--dev--demo"},
+        "spec": {"type": "local", "secretRef": {"name": "dns", "namespace": "shoot--dev--demo"},
+            "name": "owner.api.demo.example.org", "recordType": "TXT", "values": ["identity"]}})
 }
 
 fn installation() -> Value {

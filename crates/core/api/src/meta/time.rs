@@ -15,15 +15,15 @@ const LAST: Timestamp = Timestamp::constant(221_845_391_999, 999_999_999);
 
 /// For `deserialize_with` of a required time.
 pub(crate) fn writable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
-    Time::deserialize(deserializer).map(nearest)
+    Time::deserialize(deserializer).map(|time| nearest(&time))
 }
 
 /// For `deserialize_with` of an optional time. The field needs `default`, too.
 pub(crate) fn writable_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
-    Option::<Time>::deserialize(deserializer).map(|time| time.map(nearest))
+    Option::<Time>::deserialize(deserializer).map(|time| time.as_ref().map(nearest))
 }
 
-fn nearest(time: Time) -> Time {
+fn nearest(time: &Time) -> Time {
     Time(time.0.clamp(FIRST, LAST))
 }
 

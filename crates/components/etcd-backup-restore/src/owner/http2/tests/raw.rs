@@ -182,7 +182,7 @@ async fn a_flood_of_reset_streams_ends_its_connection_only() {
         }
         read(in_time(asked.response).await.unwrap()).await
     };
-    let (flooded, (answer, _)) = in_time(async { tokio::join!(flood, other) }).await;
+    let (flooded, (answer, _)) = Box::pin(in_time(async { tokio::join!(flood, other) })).await;
     assert_eq!(answer, b"answer");
     // The last stream, and the reason ENHANCE_YOUR_CALM.
     let is_calmed =
