@@ -30,9 +30,9 @@ pub const LEFT_BEHIND: &str = "Deleting all machines of the Shoot by force";
 /// An error of this task. A cloud of the tenant may write the description, so the description becomes a
 /// single line.
 #[must_use]
-pub fn new_error(task: &str, description: String, codes: Vec<ErrorCode>, now: &Time) -> LastError {
+pub fn new_error(task: &str, description: &str, codes: Vec<ErrorCode>, now: &Time) -> LastError {
     LastError {
-        description: one_line(&description).into_owned(),
+        description: one_line(description).into_owned(),
         task_id: Some(task.to_owned()),
         codes,
         last_update_time: Some(now.clone()),
@@ -95,7 +95,7 @@ pub fn with_left_behind(mut patch: Value, sentences: &[String], now: &Time) -> V
     if !sentences.is_empty() {
         let mut errors = patch["lastErrors"].as_array().cloned().unwrap_or_default();
         let added = sentences.iter();
-        errors.extend(added.map(|what| json!(new_error(LEFT_BEHIND, what.clone(), Vec::new(), now))));
+        errors.extend(added.map(|what| json!(new_error(LEFT_BEHIND, what, Vec::new(), now))));
         patch["lastErrors"] = json!(errors);
     }
     patch
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_description_is_a_single_line_and_is_known_again() {
-        let error = new_error("task", "403\nfatal: \u{1b}[2K".to_owned(), Vec::new(), &epoch());
+        let error = new_error("task", "403\nfatal: \u{1b}[2K", Vec::new(), &epoch());
         assert_eq!(error.description, "403\\u{a}fatal: \\u{1b}[2K");
         let shoot = shoot(&patch_value(&[error]));
         assert!(is_only_error(&shoot, "403\nfatal: \u{1b}[2K"));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_report_has_at_most_the_bound_of_errors() {
-        let error = |number: usize| new_error("task", number.to_string(), Vec::new(), &epoch());
+        let error = |number: usize| new_error("task", &number.to_string(), Vec::new(), &epoch());
         let many: Vec<_> = (0..MOST_ERRORS + 3).map(error).collect();
         let value = patch_value(&many);
         assert_eq!(value.as_array().unwrap().len(), MOST_ERRORS);

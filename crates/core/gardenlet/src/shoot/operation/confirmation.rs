@@ -23,6 +23,6 @@ pub fn is_missing(shoot: &Shoot, now: &Time) -> Option<Value> {
         shoot.name_any()
     );
     let is_reported = last_errors::is_only_error(shoot, &description);
-    let error = last_errors::new_error(TASK, description, Vec::new(), now);
+    let error = last_errors::new_error(TASK, &description, Vec::new(), now);
     (!is_reported).then(|| json!({"lastErrors": last_errors::patch_value(&[error])}))
 }

@@ -61,7 +61,7 @@ pub(crate) fn flow_errors(error: &FlowError<Error>, now: &Time) -> Vec<LastError
                 .map(|error| error.codes().to_vec())
                 .unwrap_or_default();
             let description = format!("task \"{}\" failed: {sentence}", failure.task);
-            last_errors::new_error(failure.task, description, codes, now)
+            last_errors::new_error(failure.task, &description, codes, now)
         })
         .collect()
 }
@@ -69,7 +69,7 @@ pub(crate) fn flow_errors(error: &FlowError<Error>, now: &Time) -> Vec<LastError
 /// An error outside of any task of a flow. `task`: the step that failed.
 #[must_use]
 pub(crate) fn single_error(task: &str, error: &Error, now: &Time) -> LastError {
-    last_errors::new_error(task, error.to_string(), error.codes().to_vec(), now)
+    last_errors::new_error(task, &error.to_string(), error.codes().to_vec(), now)
 }
 
 /// The error of a flow, with a class from the errors of the tasks. `NotOwner` precedes all classes.

@@ -409,12 +409,7 @@ pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> O
     }
     let is_reported = matches!(last_errors::reported(shoot), [only]
         if only.description == one_line(&constraint.message) && only.codes == constraint.codes);
-    let error = last_errors::new_error(
-        PREFLIGHT,
-        constraint.message.clone(),
-        constraint.codes.clone(),
-        now,
-    );
+    let error = last_errors::new_error(PREFLIGHT, &constraint.message, constraint.codes.clone(), now);
     (!is_reported).then(|| json!({"lastErrors": last_errors::patch_value(&[error])}))
 }
 
