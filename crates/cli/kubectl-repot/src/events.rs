@@ -13,12 +13,12 @@ const MOST: u32 = 500;
 /// The process that decides about takeovers.
 const GARDEN: &str = "garden-controller-manager";
 
-/// Reporters with a list of their own. Many Events of a member push no Event of these processes out.
+/// Reporters with an own list. Many Events of a member push no Event of these processes out.
 const PROCESSES: [&str; 2] = [GARDEN, "gardenlet"];
 
 /// Events as the garden stores the Events. A member of the project may write times that no type takes.
 pub struct RawEvents {
-    /// The Events, in the order of their names.
+    /// The Events in the order of names.
     pub items: Vec<Value>,
     /// Whether the garden has further Events.
     pub is_cut: bool,

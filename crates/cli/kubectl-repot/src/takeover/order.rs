@@ -14,7 +14,7 @@ use kube::ResourceExt;
 const FEWEST_FAILED_TRIALS: usize = 2;
 /// The most projects that may have a failed trial. A fault that all shoots share fails no more shoots.
 const MOST_FAILED_TRIALS: usize = 10;
-/// One of this number of shoots may fail as a trial.
+/// A single shoot of this number may fail as a trial.
 const SHOOTS_PER_FAILED_TRIAL: usize = 3;
 
 /// The states of the projects, for the choice of the next shoot. Each set has namespaces.

@@ -30,7 +30,7 @@ use testkit::apply;
 
 use crate::fixture::{Fixture, SOON, object, operation, session, silent};
 
-/// The whole bound is waited for. The answer to the dry run must arrive within it.
+/// The whole bound is waited for. The answer to the dry run must arrive within the bound.
 const IMPATIENT: Duration = Duration::from_secs(10);
 /// Seconds of the next answer. The garden gives each answer a new time.
 static NEXT_SECOND: AtomicU64 = AtomicU64::new(0);

@@ -21,8 +21,8 @@ use crate::{
 
 /// The project of the second tenant. The name comes after the name of the first project.
 const GUESTS: &str = "garden-guests";
-/// Far below the time without progress that makes a move stall. A move that arrives at once ends within it
-/// also on a busy machine.
+/// Far below the time without progress that makes a move stall. A move that arrives at once also does so
+/// on a busy machine.
 const BRIEF: Duration = Duration::from_secs(10);
 
 /// Security: the first shoot of a hostile project makes progress and takes long. The second shoot of the
