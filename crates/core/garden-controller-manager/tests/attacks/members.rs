@@ -166,17 +166,23 @@ async fn a_member_blocks_no_deletion_of_an_owner(garden: &Garden, configs: &Api<
         refused(garden.patch(configs, "unowned", added).await, words);
     }
     // The second owner counts, too.
-    let own = owner("v1", "ConfigMap", "own", false);
+    // The garbage collector deletes an object whose only owner is missing.
+    let present = configs
+        .create(&PostParams::default(), &garden::config_map("x", 1))
+        .await;
+    let present = present.unwrap().metadata.uid.unwrap();
+    let own = owner("v1", "ConfigMap", &present, false);
     let second = owner("v1", "ConfigMap", &uid, true);
     let both = config_of(&[own.clone(), second]);
     refused(garden::try_create(configs, both).await, words);
     // An owner without the flag may become blocking for no member.
     let named = json!({"metadata": {"ownerReferences": [own]}});
     allowed(garden.patch(configs, "unowned", named).await);
-    let blocking = json!({"metadata": {"ownerReferences": [owner("v1", "ConfigMap", "own", true)]}});
+    let blocking = json!({"metadata": {"ownerReferences": [owner("v1", "ConfigMap", &present, true)]}});
     refused(garden.patch(configs, "unowned", blocking).await, words);
     let removed = json!({"metadata": {"ownerReferences": null}});
     allowed(garden.patch(configs, "unowned", removed).await);
+    allowed(configs.delete("x", &DeleteParams::default()).await.map(drop));
     a_controller_of_kubernetes_blocks_the_deletion_of_its_owners(garden, words).await;
 }
 

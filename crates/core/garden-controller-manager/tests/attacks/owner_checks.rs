@@ -107,7 +107,14 @@ pub async fn a_seed_writes_its_entry_as_a_later_host_reads_the_entry(garden: &Ga
     for (field, value) in forms_that_are_lost() {
         refused(write(field, value).await, word);
     }
-    for server in ["ns.example.test:53", "192.0.2.1", "", "[::1]"] {
+    for server in [
+        "ns.example.test:53",
+        "192.0.2.1",
+        "",
+        "[::1]",
+        "999.1:53",
+        "192.0.2.1:99999",
+    ] {
         refused(write("servers", json!([server])).await, word);
     }
     allowed(write("servers", json!(["192.0.2.1:53", "[2001:db8::1]:53"])).await);

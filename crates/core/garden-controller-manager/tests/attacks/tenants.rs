@@ -95,8 +95,8 @@ pub async fn no_free_text_of_a_shoot_has_a_control_character(garden: &Garden) {
             "/provider/workers/0/volume/type",
             "/provider/workers/0/cri/containerRuntimes/0/type",
         ] {
-            // The name of a pool has at most 15 characters.
-            let text = if place.ends_with("workers/0/name") {
+            // The name of a pool has at most 15 characters, and the name of a zone has at most 63.
+            let text = if place.ends_with("workers/0/name") || place.ends_with("zones/0") {
                 "a\nb"
             } else {
                 text
